@@ -125,15 +125,22 @@ resources_check() {
 	fi
 }
 
-# Print, for each slab cache that the driver allocates from, the objects in use and the objects of one slab; then
-# the module references, the driver's vmalloc areas and the pinned pages. All objects of a per-CPU slab count as in
-# use. Shrinking a cache releases these slabs, but the next allocation on a CPU takes one again.
-memory_state() {
+# Free what the kernel only caches, so that it does not count as in use: dentries and inodes, which in overlayfs have
+# an object of kmalloc-32 each, and partial slabs of a CPU, all of whose objects count as in use. Each write here opens
+# a file of sysfs, which leaves an object of kmalloc-96 for some seconds (kfree_rcu()).
+memory_shrink() {
 	local cache
+	echo 2 > /proc/sys/vm/drop_caches
 	for cache in /sys/kernel/slab/{kmalloc,nhca}*; do
 		[ -w "$cache/cpu_partial" ] && echo 0 > "$cache/cpu_partial"
 		[ -w "$cache/shrink" ] && echo 1 > "$cache/shrink"
 	done 2> /dev/null
+}
+
+# Print, for each slab cache that the driver allocates from, the objects in use and the objects of one slab; then
+# the module references, the driver's vmalloc areas and the pinned pages. All objects of the slab from which a CPU
+# allocates count as in use.
+memory_state() {
 	awk '$1 ~ /^(kmalloc|nhca)/ { print $1, $2, $5 }' /proc/slabinfo
 	[ -e "/sys/module/$DRIVER_MODULE/refcnt" ] &&
 		echo "module-references $(cat "/sys/module/$DRIVER_MODULE/refcnt")"
@@ -142,10 +149,24 @@ memory_state() {
 		END { print "pinned-pages", n + 0 }' /proc/vmstat
 }
 
+# RCU, work items and the timewait state of rdma_cm free objects later, kfree_rcu() after 5 s. On a busy machine all of
+# them take longer. An object that is freed after the mark would hide a leaked one, so wait until the number of objects
+# has not fallen for 6 s, for a minute at most. Other processes cause small changes.
 memory_mark() {
-	# Objects that are freed but not yet returned would raise the reference and hide a leak, so wait for them.
-	sleep 2
-	memory_state > "$LIB_TMP/memory"
+	local tries count lowest='' calm=0
+	memory_shrink
+	for tries in $(seq 60); do
+		memory_state > "$LIB_TMP/memory"
+		count=$(awk '$3 { n += $2 } END { print n + 0 }' "$LIB_TMP/memory")
+		calm=$((calm + 1))
+		if [ -z "$lowest" ] || [ "$count" -lt $((lowest - 20)) ]; then
+			lowest=$count
+			calm=0
+		fi
+		[ $calm -lt 6 ] || break
+		sleep 1
+	done
+	lsmod | awk 'NR > 1 { print $1 }' | sort > "$LIB_TMP/modules"
 }
 
 memory_grown() {
@@ -160,19 +181,36 @@ memory_grown() {
 		"$LIB_TMP/memory" "$LIB_TMP/memory.now"
 }
 
+# Print the modules that were loaded since the mark, which have allocated memory of their own.
+memory_modules() {
+	lsmod | awk 'NR > 1 { print $1 }' | sort | comm -13 "$LIB_TMP/modules" - | paste -sd' '
+}
+
+# Objects are freed later, as in memory_mark(), so wait for as long as the excess falls: until it has not fallen for
+# 20 s, for three minutes at most. The excess of a leak does not fall.
 memory_check() {
-	local tries grown
-	# RCU, work items and the timewait state of rdma_cm free objects later, so try for 20 s.
-	for tries in $(seq 20); do
+	local tries grown excess least='' calm=0 modules
+	for tries in $(seq 180); do
 		memory_state > "$LIB_TMP/memory.now"
 		grown=$(memory_grown "$2")
 		[ -z "$grown" ] && break
+		excess=$(echo "$grown" | awk '{ n += $4 - $2 } END { print n }')
+		calm=$((calm + 1))
+		if [ -z "$least" ] || [ "$excess" -lt "$least" ]; then
+			least=$excess
+			calm=0
+		fi
+		[ $calm -lt 20 ] || break
+		# This raises the excess for a few seconds.
+		[ "$tries" != 1 ] || { memory_shrink; least=; }
 		sleep 1
 	done
 	if [ -z "$grown" ]; then
 		ok "$1"
 	else
-		notok "$1" "more than $2 objects in use since the start: $(echo "$grown" | paste -sd,)"
+		modules=$(memory_modules)
+		grown="$(echo "$grown" | paste -sd,)${modules:+; modules loaded since then: $modules}"
+		notok "$1" "more than $2 objects in use since the start: $grown"
 		return 1
 	fi
 }

@@ -43,6 +43,8 @@ all_kinds() {
 	xfer -m atomic -q 4 -n 32
 }
 
+# Modules that are loaded after the mark would count as leaked memory.
+modprobe -a veth sch_netem sch_ingress cls_u32 act_gact
 memory_mark
 for way in YES NO; do
 	switch ${way:0:1}
@@ -108,9 +110,6 @@ stops() {
 	fi
 }
 
-modprobe sch_netem
-modprobe cls_u32
-modprobe act_gact
 verify_xfer -d "$RDMA_DEV" -g "$TRAFFIC_GID" -p 18992 -n 1000000 -s 4096 > "$LIB_TMP/server" 2>&1 &
 server=$!
 sleep 0.5
