@@ -27,7 +27,7 @@ struct attack {
 
 struct judge {
 	pid_t bystander;
-	char why[384];
+	char why[448];
 };
 
 extern const enum ibv_qp_type types[3];
@@ -37,8 +37,13 @@ void pair_make(struct end *a, struct end *b, enum ibv_qp_type type);
 void pair_destroy(struct end *a, struct end *b);
 struct nhca_send_wqe *good_wqe(struct end *a, struct end *b, uint64_t wr_id);
 void publish(struct end *a);
-void bystander(void);
 void verdict(const char *name, const char *why);
+/* Start the bystander, and return when it has moved data for a while without an attack. */
+void bystander_start(void);
+/* Return: NULL, or why the bystander has ended since the last call. */
+const char *bystander_ended(void);
+/* Let the bystander end, and print its results. */
+void bystander_stop(void);
 const char *undisturbed(void);
 const char *attack(const struct attack *a, unsigned int seed);
 int attacks_main(int argc, char **argv, const struct attack *attacks, int n);

@@ -34,13 +34,16 @@
 #define FENCE_BYTE	0xa7
 #define MAGIC		0x6e6863615f747374ULL
 #define PATIENCE	10.0		/* seconds to wait for an expected change */
+#define ALONE_ROUNDS	100		/* rounds of the bystander before the first attack */
 
 /* Memory that all processes of the test share */
 struct shared {
 	volatile uint64_t rounds;	/* counted by the bystander */
+	volatile double longest_alone;	/* its longest wait for a completion, before the attacks */
+	volatile double longest;	/* its longest wait since then */
 	volatile bool stop;
 	pid_t bystander;
-	char why[256];			/* the first failure of the current attack */
+	char why[320];			/* the first failure of the current attack */
 };
 
 #define must(what) do { if (!(what)) die("%s:%d: %s: %s", __func__, __LINE__, #what, \
