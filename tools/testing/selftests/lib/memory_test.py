@@ -19,11 +19,11 @@ lsmod() { printf 'Module Size Used by\nnhca 1 0\n'; }
 nproc() { echo 1; }
 memory_shrink() { :; }
 memory_state() {
-	local n
-	n=$(cat "$LIB_TMP/n")
-	echo $((n + 1)) > "$LIB_TMP/n"
-	echo "kmalloc-96 $((NOW)) 42"
-	echo "module-references $((REFERENCES))"
+    local n
+    n=$(cat "$LIB_TMP/n")
+    echo $((n + 1)) > "$LIB_TMP/n"
+    echo "kmalloc-96 $((NOW)) 42"
+    echo "module-references $((REFERENCES))"
 }
 now() { NOW=$1 REFERENCES=${2:-0}; echo 0 > "$LIB_TMP/n"; }
 """

@@ -60,7 +60,7 @@ unsigned int nhca_guard_hook(void *priv, struct sk_buff *skb, const struct nf_ho
 {
 	struct sock *sk = skb->sk;
 
-	/* packets of nhca have no socket; those of tunnels and of rdma_rxe have one of the kernel */
+	/* packets of nhca have no socket; those of tunnels and rdma_rxe have one of the kernel */
 	if (likely(!sk) || !sk_fullsock(sk) || sk->sk_kern_sock)
 		return NF_ACCEPT;
 	if (!guard_is_roce(skb, sk, state->pf) || guard_is_privileged(sk, state->net))

@@ -102,7 +102,7 @@ static int execute(struct kunit *test, struct region *r, const struct nhca_sge *
 	return err;
 }
 
-/* Scatter a message to one of the lists in packets of @mtu bytes, and compare the disk with memory. */
+/* Scatter a message to one of the lists in packets of @mtu bytes, and compare disk with memory. */
 static void scatter(struct kunit *test, const struct scatter *s, u32 mtu)
 {
 	struct fixture *f = test->priv;
