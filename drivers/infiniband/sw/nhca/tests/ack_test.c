@@ -343,6 +343,64 @@ static void late_ack_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, completions(test, IB_WC_SUCCESS), 1);
 }
 
+/*
+ * Let the oldest request, which was sent as one packet, have @npsn packets. All of them were sent,
+ * and all but the last are acknowledged.
+ */
+static void lengthen(struct nhca_qp *qp, u32 npsn)
+{
+	struct nhca_sq *sq = &qp->sq;
+	struct nhca_swr *swr = list_first_entry(&sq->inflight, struct nhca_swr, list);
+
+	swr->npsn = npsn;
+	swr->sent = npsn;
+	swr->high = npsn;
+	sq->psn = nhca_psn_add(swr->psn, npsn);
+	sq->nxt = sq->psn;
+	sq->una = nhca_psn_add(sq->psn, -1);
+}
+
+/*
+ * 2 GiB at a path MTU of 256 bytes are 2^23 packets: half of all PSNs. The ACK of the last packet
+ * completes the message, and so does an ACK of later messages.
+ */
+static void longest_test(struct kunit *test)
+{
+	static const struct {
+		u32 npsn, after;
+	} rows[] = {
+		{ 0x800000, 0 }, { 0x800000, 3 }, { 0x7fffff, 0 }, { 0x7fffff, 4 },
+		{ 0x7fff80, 200 },
+	};
+	struct qp_fixture *f = test->priv;
+	u32 i, k, psn;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		f->qp->sq.window.cwnd = NHCA_CWND_MAX;
+		post_sends(test, 1);
+		lengthen(f->qp, rows[i].npsn);
+		psn = nhca_psn_add(FIX_SQ_PSN, rows[i].npsn);
+		/* the ring has 32 entries: the last one is a message of the remaining packets */
+		for (k = 0; k < min(rows[i].after, 3U); k++)
+			post_sends(test, 1);
+		if (rows[i].after > 3) {
+			f->qp->sq.nxt = nhca_psn_add(psn, rows[i].after);
+			f->qp->sq.psn = f->qp->sq.nxt;
+			list_last_entry(&f->qp->sq.inflight, struct nhca_swr, list)->npsn =
+				rows[i].after - 2;
+			list_last_entry(&f->qp->sq.inflight, struct nhca_swr, list)->sent =
+				rows[i].after - 2;
+		}
+		psn = nhca_psn_add(psn, rows[i].after);
+		answer(test, NHCA_AETH_ACK, psn - 1);
+		KUNIT_EXPECT_EQ_MSG(test, f->qp->sq.una, psn, "entry %u", i);
+		KUNIT_EXPECT_EQ_MSG(test, completions(test, IB_WC_SUCCESS),
+				    1 + min(rows[i].after, 3U), "entry %u", i);
+		KUNIT_EXPECT_TRUE(test, list_empty(&f->qp->sq.inflight));
+		again(test);
+	}
+}
+
 static struct kunit_case ack_cases[] = {
 	KUNIT_CASE(aeth_table_test),
 	KUNIT_CASE(seq_nak_retries_test),
@@ -354,6 +412,7 @@ static struct kunit_case ack_cases[] = {
 	KUNIT_CASE(read_batch_test),
 	KUNIT_CASE(atomic_test),
 	KUNIT_CASE(late_ack_test),
+	KUNIT_CASE(longest_test),
 	{}
 };
 

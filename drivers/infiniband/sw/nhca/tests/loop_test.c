@@ -281,6 +281,24 @@ static void rnr_test(struct kunit *test)
 	expect_psns(test, 3);
 }
 
+/*
+ * The longest message, 2^23 packets, is refused: the requester accepts the NAK, and sends nothing
+ * before the NAK comes.
+ */
+static void longest_rnr_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+
+	f->qp->mtu = 256;
+	loop->peer->mtu = 256;
+	loop->peer->attr.min_rnr_timer = 0;
+	KUNIT_ASSERT_EQ(test, fix_post_rdma(f->qp, loop->mr, IB_WR_SEND, 0, 0x80000000, 0, 0), 0);
+	post(test, IB_WR_SEND, 0, 10, 0);
+	refusal(test, NHCA_AETH_RNR, 0);
+	KUNIT_EXPECT_TRUE(test, f->qp->sq.rnr_wait);
+	KUNIT_EXPECT_EQ(test, f->qp->sq.una, FIX_SQ_PSN);
+}
+
 /* ---- requests that are sent as packets instead ---- */
 
 /* Post a WRITE, expect that it is sent as a packet, and acknowledge it. */
@@ -658,6 +676,7 @@ static struct kunit_case loop_cases[] = {
 	KUNIT_CASE(order_test),
 	KUNIT_CASE(access_test),
 	KUNIT_CASE(rnr_test),
+	KUNIT_CASE(longest_rnr_test),
 	KUNIT_CASE(in_flight_test),
 	KUNIT_CASE(locked_test),
 	KUNIT_CASE(closed_test),

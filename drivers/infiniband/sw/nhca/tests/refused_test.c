@@ -91,9 +91,25 @@ static void guessed_psn_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, naks(test, REFUSED), 2);
 }
 
+/* The same for the longest READ, 2^23 packets, which comes directly before the refused request. */
+static void longest_read_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	u32 psn = REFUSED - 0x800000;
+	struct nhca_res *res;
+
+	refuse(test);
+	res = nhca_res_at(&f->qp->rq, f->qp->rq.res_head - 1);
+	res->psn = psn & NHCA_PSN_MASK;
+	res->npsn = 0x800000;
+	deliver(test, READ, psn, f->mr->ibmr.rkey);
+	KUNIT_EXPECT_EQ(test, naks(test, psn & NHCA_PSN_MASK), 2);
+}
+
 static struct kunit_case refused_cases[] = {
 	KUNIT_CASE(asked_again_test),
 	KUNIT_CASE(guessed_psn_test),
+	KUNIT_CASE(longest_read_test),
 	{}
 };
 

@@ -50,6 +50,9 @@ void nhca_ack_done(struct nhca_qp *qp, struct nhca_swr *swr)
  * All PSNs before @psn have arrived at the peer: complete the requests that end before @psn.  If
  * the response to a READ, atomic, FLUSH or ATOMIC WRITE before @psn is missing, this response was
  * lost: an implied NAK (9.7.5.1.2).
+ *
+ * Compare PSNs only with una, which is in the oldest request, and less than a window before @psn.
+ * The first PSN of that request may be 2^23 PSNs before its end: too far for nhca_psn_diff().
  * Return: false for an implied NAK; una stays at the missing response.
  */
 static bool nhca_ack_before(struct nhca_qp *qp, u32 psn)
@@ -57,16 +60,18 @@ static bool nhca_ack_before(struct nhca_qp *qp, u32 psn)
 	struct nhca_sq *sq = &qp->sq;
 	struct nhca_swr *swr;
 	u32 end;
+	s32 ahead;
 
 	while ((swr = nhca_sq_head(sq))) {
-		if (nhca_psn_diff(psn, swr->psn) <= 0)
+		ahead = nhca_psn_diff(psn, sq->una);
+		if (ahead <= 0)
 			break;
 		if (nhca_swr_is_answered(swr)) {
 			nhca_sq_set_una(qp, nhca_psn_add(swr->psn, swr->got));
 			return nhca_psn_diff(psn, sq->una) <= 0;
 		}
 		end = nhca_psn_add(swr->psn, swr->npsn);
-		if (nhca_psn_diff(psn, end) < 0) {
+		if (ahead < nhca_psn_add(end, -sq->una)) {
 			/* after a go-back: do not send the acknowledged packets again */
 			swr->sent = max(swr->sent, nhca_psn_add(psn, -swr->psn));
 			nhca_sq_set_una(qp, psn);

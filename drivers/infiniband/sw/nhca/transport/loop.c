@@ -201,17 +201,21 @@ static void nhca_loop_done(struct nhca_qp *qp, struct nhca_swr *swr, u32 npsn)
 }
 
 /*
- * The peer has refused the request, and its NAK is sent as a packet.  Count the request as sent, so
- * that this requester accepts the NAK.
+ * The peer has refused the request, and its NAK is sent as a packet.  Count packets of the request
+ * as sent, so that this requester accepts the NAK, and as many as a window has, so that it sends
+ * nothing before the NAK comes.
  */
 static void nhca_loop_refused(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_qp *peer)
 {
 	struct nhca_sq *sq = &qp->sq;
 
-	swr->sent = swr->npsn;
-	swr->high = swr->npsn;
-	sq->nxt = nhca_psn_add(swr->psn, swr->npsn);
-	if (qp->ibqp.qp_type == IB_QPT_RC)
+	if (nhca_is_reliable(qp))
+		swr->sent = min(swr->npsn, swr->sent + NHCA_CWND_MAX);
+	else
+		swr->sent = swr->npsn;
+	swr->high = max(swr->high, swr->sent);
+	sq->nxt = nhca_psn_add(swr->psn, swr->sent);
+	if (nhca_is_reliable(qp))
 		nhca_sq_arm(qp, true);
 	nhca_resp_run(peer);
 }

@@ -231,13 +231,14 @@ void nhca_resp_nak(struct nhca_qp *qp, u8 syndrome, bool fatal, int event)
 static bool nhca_refused_asks(struct nhca_qp *qp, const struct nhca_hdr *h)
 {
 	const struct nhca_rq *rq = &qp->rq;
-	s32 before = nhca_psn_diff(rq->refused_psn, h->psn);
+	/* like nhca_respond_rc(): a PSN at a distance of 2^23 is an earlier one */
+	s32 ahead = nhca_psn_diff(h->psn, rq->refused_psn);
 
-	if (before <= 0)
-		return !before;
+	if (ahead >= 0)
+		return !ahead;
 	if (h->info->flags & NHCA_OPF_ANSWERED)
 		return nhca_was_answered(qp, h);
-	return before <= nhca_rq_reach(qp);
+	return -ahead <= nhca_rq_reach(qp);
 }
 
 void nhca_resp_refused(struct nhca_qp *qp, const struct nhca_rx *rx)
