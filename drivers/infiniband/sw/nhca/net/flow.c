@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Transmit back-pressure: the packets in the network stack, counted for each QP or channel (its
- * flow) and for each device. A flow with too many packets pauses, and the skb destructor kicks its
- * owner later. Queues stay short, so a timeout means a loss and not a delay in the queues of this
- * host. All packets that a flow has in the stack take the same transmit queue.
+ * flow), for each user of a device, and for each device. A flow with too many packets pauses, and
+ * the skb destructor kicks its owner later. Queues stay short, so a timeout means a loss and not a
+ * delay in the queues of this host. All packets that a flow has in the stack take the same transmit
+ * queue.
  */
 #include <linux/log2.h>
 #include <linux/slab.h>
@@ -14,16 +15,18 @@
 #include "../observe/stub.h"
 #include "net.h"
 #include "flow.h"
+#include "txq.h"
 #include "zcopy.h"
 
 /* packets of one flow in the stack at which the flow pauses, and at which it resumes */
 #define NHCA_FLOW_HIGH		64
 #define NHCA_FLOW_LOW		32
-/* a flow with fewer packets in the stack need not queue after the flows that wait for the device */
-#define NHCA_FLOW_FEW		16
-/* packets of one device in the stack at which its flows pause, and at which waiting flows resume */
-#define NHCA_TXQ_HIGH		256
-#define NHCA_TXQ_LOW		128
+/*
+ * The last eighth of NHCA_TXQ_HIGH is for users with fewer than a sixteenth, as nhca_share_ok()
+ * does it with pools. A user's share is at least the packets with which a flow may bypass.
+ */
+#define NHCA_TXQ_RESERVE	(NHCA_TXQ_HIGH / 8)
+#define NHCA_TXQ_LITTLE		(NHCA_TXQ_HIGH / 16)
 /*
  * number of packets that may bypass the waiting flows; after that number, one flow of each list is
  * woken as soon as the stack holds fewer than NHCA_TXQ_HIGH packets of the device
@@ -39,92 +42,17 @@
 /* maximum number of flows woken at a time, with interrupts disabled, after the last packet */
 #define NHCA_TXQ_WAKE_MAX	64
 
-/**
- * struct nhca_txq - packets of one device in the network stack
- * @ref:      references: the device, its flows, and @rest while it is queued
- * @rcu:      frees the struct after a grace period, because @rest may drop the last reference
- * @inflight: packets in the stack
- * @lock:     irqsave; protects @waiting, @turns, @resting
- * @waiting:  flows that wait until @inflight falls, in the order of their arrival: with requests to
- *            send [0], with responses to send [1]
- * @turns:    number of flows woken so far; wraps
- * @passed:   packets that bypassed the waiting flows since a flow was woken; a hint, without a lock
- * @rest:     wakes the remaining flows when the stack holds no packet
- * @resting:  @rest is queued or runs
- */
-struct nhca_txq {
-	refcount_t ref;
-	struct rcu_head rcu;
-	atomic_t inflight;
-	/* protects the lists of waiting flows */
-	spinlock_t lock;
-	struct list_head waiting[2];
-	u32 turns;
-	u32 passed;
-	struct nhca_bh rest;
-	bool resting;
-};
-
-/**
- * struct nhca_flow - packets of one QP or channel in the network stack
- * @rcu:      frees the struct after a grace period
- * @ref:      references: the QP or channel, each charged skb, and each zero-copy reference
- * @inflight: lower half: packets in the stack; upper half: the CPU by which XPS selects the
- *            transmit queue of all these packets, see nhca_flow_add()
- * @blocked:  the flow waits to be kicked when @inflight falls
- * @txq:      packet count of the device
- * @wait:     entries in the lists of nhca_txq.waiting, by the same index; under nhca_txq.lock; an
- *            entry is empty if the flow is not in that list
- * @pages:    zero-copy references of the flow
- * @kick:     runs requester and responder of the QP, or the channel; NULL after nhca_flow_stop()
- * @arg:      argument of @kick
- *
- * The flow outlives its QP or channel until the last packet is freed.
- */
-struct nhca_flow {
-	struct rcu_head rcu;
-	refcount_t ref;
-	atomic64_t inflight;
-	int blocked;
-	struct nhca_txq *txq;
-	struct list_head wait[2];
-	struct nhca_pageref_queue pages;
-	void (*kick)(void *arg);
-	void *arg;
-};
-
 /*
- * Number of flows, and of struct nhca_txq whose @rest is queued. The module is unloaded only when
- * this number is 0, after the stack has freed all packets.
+ * Number of flows, and of struct nhca_txq whose @rest or @age has work. The module is unloaded only
+ * when this number is 0, after the stack has freed all packets.
  */
 static atomic_t nhca_flows = ATOMIC_INIT(0);
 static DECLARE_WAIT_QUEUE_HEAD(nhca_flows_gone);
 
-static void nhca_txq_rest(struct nhca_bh *bh);
-
-struct nhca_txq *nhca_txq_create(void)
-{
-	struct nhca_txq *q = kzalloc(sizeof(*q), GFP_KERNEL);
-
-	if (!q)
-		return NULL;
-	refcount_set(&q->ref, 1);
-	spin_lock_init(&q->lock);
-	INIT_LIST_HEAD(&q->waiting[false]);
-	INIT_LIST_HEAD(&q->waiting[true]);
-	nhca_bh_init(&q->rest, nhca_txq_rest);
-	return q;
-}
-
-void nhca_txq_put(struct nhca_txq *q)
-{
-	if (q && refcount_dec_and_test(&q->ref))
-		kfree_rcu(q, rcu);
-}
-
 struct nhca_flow *nhca_flow_create(struct nhca_txq *q, void (*kick)(void *arg), void *arg)
 {
 	struct nhca_flow *flow;
+	int i;
 
 	/*
 	 * slab aligns an object of 2^n bytes to 2^n; nhca_flow_charge() uses the low address bits
@@ -134,8 +62,11 @@ struct nhca_flow *nhca_flow_create(struct nhca_txq *q, void (*kick)(void *arg), 
 	if (!flow)
 		return NULL;
 	refcount_set(&flow->ref, 1);
-	INIT_LIST_HEAD(&flow->wait[false]);
-	INIT_LIST_HEAD(&flow->wait[true]);
+	for (i = 0; i < 2; i++) {
+		INIT_LIST_HEAD(&flow->wait[i][false]);
+		INIT_LIST_HEAD(&flow->wait[i][true]);
+	}
+	INIT_LIST_HEAD(&flow->active);
 	refcount_inc(&q->ref);
 	flow->txq = q;
 	nhca_pageref_queue_add(&flow->pages, q);
@@ -145,7 +76,12 @@ struct nhca_flow *nhca_flow_create(struct nhca_txq *q, void (*kick)(void *arg), 
 	return flow;
 }
 
-static void nhca_flows_put(void)
+void nhca_flows_get(void)
+{
+	atomic_inc(&nhca_flows);
+}
+
+void nhca_flows_put(void)
 {
 	if (atomic_dec_and_test(&nhca_flows))
 		wake_up(&nhca_flows_gone);
@@ -165,7 +101,9 @@ void nhca_flow_put(struct nhca_flow *flow)
 {
 	if (!refcount_dec_and_test(&flow->ref))
 		return;
+	nhca_flow_unlist(flow);
 	nhca_pageref_queue_del(&flow->pages);
+	nhca_txq_put(flow->share);
 	nhca_txq_put(flow->txq);
 	kfree_rcu(flow, rcu);
 	nhca_flows_put();
@@ -176,84 +114,114 @@ void nhca_flow_stop(struct nhca_flow *flow)
 	WRITE_ONCE(flow->kick, NULL);
 }
 
-void nhca_flow_close(struct nhca_flow *flow)
+/* Return: first index of nhca_flow.wait for the lists of @q. */
+static int nhca_txq_level(const struct nhca_txq *q)
+{
+	return !!q->device;
+}
+
+/* Remove a flow from the waiting lists of @q, or do nothing if @q is NULL. */
+static void nhca_txq_leave(struct nhca_txq *q, struct nhca_flow *flow)
 {
 	unsigned long flags;
 
+	if (!q)
+		return;
+	spin_lock_irqsave(&q->lock, flags);
+	list_del_init(&flow->wait[nhca_txq_level(q)][false]);
+	list_del_init(&flow->wait[nhca_txq_level(q)][true]);
+	spin_unlock_irqrestore(&q->lock, flags);
+}
+
+void nhca_flow_close(struct nhca_flow *flow)
+{
 	nhca_flow_stop(flow);
-	spin_lock_irqsave(&flow->txq->lock, flags);
-	list_del_init(&flow->wait[false]);
-	list_del_init(&flow->wait[true]);
-	spin_unlock_irqrestore(&flow->txq->lock, flags);
+	nhca_txq_leave(flow->txq, flow);
+	nhca_txq_leave(flow->share, flow);
 	nhca_flow_put(flow);
 }
 
 unsigned int nhca_flow_inflight(const struct nhca_flow *flow)
 {
-	return lower_32_bits(atomic64_read(&flow->inflight));
+	return nhca_flow_count(atomic64_read(&flow->inflight));
 }
 
 unsigned int nhca_flow_sender(const struct nhca_flow *flow)
 {
-	return upper_32_bits(atomic64_read(&flow->inflight));
+	return (u64)atomic64_read(&flow->inflight) >> NHCA_FLOW_CPU_SHIFT;
 }
 
 bool nhca_flow_in_line(const struct nhca_flow *flow, u32 *turns)
 {
 	u32 now = READ_ONCE(flow->txq->turns);
-	bool moved = now != *turns;
+	bool moved;
 
+	if (flow->share)
+		now += READ_ONCE(flow->share->turns);
+	moved = now != *turns;
 	*turns = now;
-	return moved && !list_empty_careful(&flow->wait[false]);
+	return moved && (!list_empty_careful(&flow->wait[0][false]) ||
+			 !list_empty_careful(&flow->wait[1][false]));
 }
 
-/* Return: true if a waiting flow has to send first. Responses are sent before requests. */
-static bool nhca_txq_waiting(const struct nhca_txq *q, bool answer)
+/*
+ * Return: the value of @q->inflight at which @flow pauses. A user who already has packets in the
+ * stack leaves room for users with few packets.
+ */
+static int nhca_txq_room(const struct nhca_txq *q, const struct nhca_flow *flow)
 {
-	return !list_empty_careful(&q->waiting[true]) ||
-	       (!answer && !list_empty_careful(&q->waiting[false]));
+	if (!flow->share || q == flow->share ||
+	    atomic_read(&flow->share->inflight) < NHCA_TXQ_LITTLE)
+		return q->high;
+	return q->high - NHCA_TXQ_RESERVE;
 }
 
 /*
  * Return: true if @flow may send now. While flows wait, @flow may bypass them only if it does not
  * wait itself and has few packets in the stack. So a short message does not wait for long ones.
  * Flows with more packets may not bypass the waiting flows: they would keep the device above
- * NHCA_TXQ_LOW, so the waiting flows would rarely resume.
+ * half of it, so the waiting flows would rarely resume.
  */
 static bool nhca_txq_open(struct nhca_txq *q, const struct nhca_flow *flow, bool answer)
 {
-	if (unlikely(atomic_read(&q->inflight) >= NHCA_TXQ_HIGH))
+	if (unlikely(atomic_read(&q->inflight) >= nhca_txq_room(q, flow)))
 		return false;
 	if (likely(!nhca_txq_waiting(q, answer)))
 		return true;
-	if (!list_empty_careful(&flow->wait[answer]) ||
+	if (!list_empty_careful(&flow->wait[nhca_txq_level(q)][answer]) ||
 	    nhca_flow_inflight(flow) >= NHCA_FLOW_FEW)
 		return false;
 	WRITE_ONCE(q->passed, READ_ONCE(q->passed) + 1);
 	return true;
 }
 
-static bool nhca_txq_blocked(struct nhca_txq *q, struct nhca_flow *flow, bool answer)
+/* Put @flow into a list of @q. Return: true; false if the flow may send now. */
+static bool nhca_txq_wait(struct nhca_txq *q, struct nhca_flow *flow, bool answer)
 {
+	struct list_head *entry = &flow->wait[nhca_txq_level(q)][answer];
 	unsigned long flags;
 	bool blocked;
 
-	if (likely(nhca_txq_open(q, flow, answer)))
-		return false;
-
 	spin_lock_irqsave(&q->lock, flags);
-	if (list_empty(&flow->wait[answer]))
-		list_add_tail(&flow->wait[answer], &q->waiting[answer]);
+	if (list_empty(entry))
+		list_add_tail(entry, &q->waiting[answer]);
 	/*
 	 * Full barrier. It pairs with atomic_sub_return() in nhca_txq_release(), which then reads
 	 * the lists.
 	 */
 	smp_mb();
-	blocked = atomic_read(&q->inflight) > NHCA_TXQ_LOW;
+	blocked = atomic_read(&q->inflight) > q->low;
 	if (!blocked)
-		list_del_init(&flow->wait[answer]);
+		list_del_init(entry);
 	spin_unlock_irqrestore(&q->lock, flags);
+	if (blocked)
+		nhca_txq_age_start(flow->txq);
 	return blocked;
+}
+
+static bool nhca_txq_blocked(struct nhca_txq *q, struct nhca_flow *flow, bool answer)
+{
+	return unlikely(!nhca_txq_open(q, flow, answer)) && nhca_txq_wait(q, flow, answer);
 }
 
 bool nhca_flow_blocked(struct nhca_flow *flow, bool answer)
@@ -269,6 +237,8 @@ bool nhca_flow_blocked(struct nhca_flow *flow, bool answer)
 			return true;
 		WRITE_ONCE(flow->blocked, 0);
 	}
+	if (flow->share && nhca_txq_blocked(flow->share, flow, answer))
+		return true;
 	return nhca_txq_blocked(flow->txq, flow, answer);
 }
 
@@ -283,15 +253,16 @@ void nhca_flow_run(struct nhca_flow *flow)
 /* Wake at most @max waiting flows. @q->lock is held. Return: number of woken flows. */
 static unsigned int nhca_txq_wake(struct nhca_txq *q, bool answer, unsigned int max)
 {
+	int level = nhca_txq_level(q);
 	struct nhca_flow *flow, *next;
 	unsigned int n = 0;
 
 	lockdep_assert_held(&q->lock);
-	list_for_each_entry_safe(flow, next, &q->waiting[answer], wait[answer]) {
+	list_for_each_entry_safe(flow, next, &q->waiting[answer], wait[level][answer]) {
 		if (n == max)
 			break;
 		n++;
-		list_del_init(&flow->wait[answer]);
+		list_del_init(&flow->wait[level][answer]);
 		WRITE_ONCE(q->turns, q->turns + 1);
 		nhca_flow_run(flow);
 	}
@@ -311,7 +282,7 @@ static bool nhca_txq_wake_all(struct nhca_txq *q)
 	return list_empty(&q->waiting[true]) && list_empty(&q->waiting[false]);
 }
 
-static void nhca_txq_rest(struct nhca_bh *bh)
+void nhca_txq_rest(struct nhca_bh *bh)
 {
 	struct nhca_txq *q = container_of(bh, struct nhca_txq, rest);
 	unsigned long flags;
@@ -319,7 +290,7 @@ static void nhca_txq_rest(struct nhca_bh *bh)
 
 	spin_lock_irqsave(&q->lock, flags);
 	/* if a woken flow has sent packets, the last of these wakes the other flows */
-	more = !atomic_read(&q->inflight) && !nhca_txq_wake_all(q);
+	more = atomic_read(&q->inflight) <= 0 && !nhca_txq_wake_all(q);
 	q->resting = more;
 	spin_unlock_irqrestore(&q->lock, flags);
 	if (more) {
@@ -331,15 +302,15 @@ static void nhca_txq_rest(struct nhca_bh *bh)
 }
 
 /*
- * Return: true if a waiting flow may be woken with @left packets in the stack. Up to NHCA_TXQ_LOW
- * packets, a flow may always be woken. Between NHCA_TXQ_LOW and NHCA_TXQ_HIGH packets, a flow may
- * be woken if NHCA_TXQ_PASSED packets have bypassed the lists: many flows with few packets, which
- * bypass the lists, could otherwise keep the device above NHCA_TXQ_LOW.
+ * Return: true if a waiting flow may be woken with @left packets in the stack. Up to @q->low
+ * packets, a flow may always be woken. Between @q->low and @q->high packets, a flow may be woken if
+ * NHCA_TXQ_PASSED packets have bypassed the lists: many flows with few packets, which bypass the
+ * lists, could otherwise keep the device above @q->low.
  */
 static bool nhca_txq_moves(const struct nhca_txq *q, int left)
 {
-	return left <= NHCA_TXQ_LOW ||
-	       (left < NHCA_TXQ_HIGH && READ_ONCE(q->passed) >= NHCA_TXQ_PASSED);
+	return left <= q->low ||
+	       (left < q->high && READ_ONCE(q->passed) >= NHCA_TXQ_PASSED);
 }
 
 static void nhca_txq_release(struct nhca_txq *q, unsigned int packets)
@@ -354,10 +325,10 @@ static void nhca_txq_release(struct nhca_txq *q, unsigned int packets)
 
 	spin_lock_irqsave(&q->lock, flags);
 	WRITE_ONCE(q->passed, 0);
-	if (left > NHCA_TXQ_LOW) {
+	if (left > q->low) {
 		nhca_txq_wake(q, true, 1);
 		nhca_txq_wake(q, false, 1);
-	} else if (left) {
+	} else if (left > 0) {
 		n = nhca_txq_wake(q, true, NHCA_TXQ_WAKE_ANSWERS);
 		nhca_txq_wake(q, false, NHCA_TXQ_WAKE - n);
 	} else if (!nhca_txq_wake_all(q) && !q->resting) {
@@ -369,14 +340,46 @@ static void nhca_txq_release(struct nhca_txq *q, unsigned int packets)
 	spin_unlock_irqrestore(&q->lock, flags);
 }
 
+void nhca_flow_release_count(struct nhca_flow *flow, unsigned int packets)
+{
+	if (flow->share)
+		nhca_txq_release(flow->share, packets);
+	nhca_txq_release(flow->txq, packets);
+}
+
+/*
+ * Of @packets that were freed, consider as many as possible as packets that were stuck.
+ * Return: number of packets that were not stuck, which the device counts.
+ */
+static unsigned int nhca_flow_unstick(struct nhca_flow *flow, unsigned int packets)
+{
+	s64 old = atomic64_read(&flow->inflight);
+	u64 stuck;
+
+	do {
+		stuck = min(packets, nhca_flow_stuck(old));
+	} while (!atomic64_try_cmpxchg(&flow->inflight, &old,
+				       old - (stuck << NHCA_FLOW_STUCK_SHIFT)));
+	return packets - stuck;
+}
+
 /* End the charge of @packets, and wake the flows that waited for this. */
 static void nhca_flow_uncharge(struct nhca_flow *flow, unsigned int packets)
 {
+	s64 left;
+
 	rcu_read_lock();
-	if (lower_32_bits(atomic64_sub_return(packets, &flow->inflight)) <= NHCA_FLOW_LOW &&
-	    READ_ONCE(flow->blocked) && xchg(&flow->blocked, 0))
+	WRITE_ONCE(flow->moved, true);
+	left = atomic64_sub_return(packets, &flow->inflight);
+	if (nhca_flow_count(left) <= NHCA_FLOW_LOW && READ_ONCE(flow->blocked) &&
+	    xchg(&flow->blocked, 0))
 		nhca_flow_run(flow);
-	nhca_txq_release(flow->txq, packets);
+	if (unlikely(nhca_flow_stuck(left)))
+		packets = nhca_flow_unstick(flow, packets);
+	if (likely(packets)) {
+		WRITE_ONCE(flow->txq->released, READ_ONCE(flow->txq->released) + packets);
+		nhca_flow_release_count(flow, packets);
+	}
 	rcu_read_unlock();
 }
 
@@ -424,11 +427,14 @@ static unsigned int nhca_flow_add(struct nhca_flow *flow, unsigned int packets)
 {
 	s64 old = atomic64_read(&flow->inflight);
 	unsigned int cpu;
+	u64 new;
 
+	BUILD_BUG_ON(CONFIG_NR_CPUS > U16_MAX);
 	do {
-		cpu = lower_32_bits(old) ? upper_32_bits(old) : nhca_flow_cpu();
-	} while (!atomic64_try_cmpxchg(&flow->inflight, &old,
-				       (u64)cpu << 32 | (lower_32_bits(old) + packets)));
+		cpu = nhca_flow_count(old) ? (u64)old >> NHCA_FLOW_CPU_SHIFT : nhca_flow_cpu();
+		new = (u64)cpu << NHCA_FLOW_CPU_SHIFT |
+		      (old & (BIT_ULL(NHCA_FLOW_CPU_SHIFT) - 1));
+	} while (!atomic64_try_cmpxchg(&flow->inflight, &old, new + packets));
 	return cpu;
 }
 
@@ -461,6 +467,10 @@ void nhca_flow_charge(struct nhca_flow *flow, struct sk_buff *skb, unsigned int 
 	}
 	nhca_skb_set_sender(skb, nhca_flow_add(flow, packets));
 	atomic_add(packets, &flow->txq->inflight);
+	if (flow->share)
+		atomic_add(packets, &flow->share->inflight);
+	if (unlikely(!READ_ONCE(flow->listed)))
+		nhca_flow_list(flow);
 }
 
 void nhca_flow_drain(void)

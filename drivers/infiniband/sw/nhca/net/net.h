@@ -319,6 +319,18 @@ void nhca_txq_put(struct nhca_txq *q);
 struct nhca_flow *nhca_flow_create(struct nhca_txq *q, void (*kick)(void *arg), void *arg);
 
 /**
+ * nhca_flow_share - let the packets of a flow also count in its user's share of the device
+ * @flow:  a new flow, of which no packet was sent yet
+ * @owner: the user; NULL: nobody, so that only the limits of flow and device hold
+ *
+ * All flows of a user on a device have nhca_user_share thousandths of the device's limit together,
+ * as the parameter was when the user created the first of these flows.
+ * Context: process, sleeps.
+ * Return: 0, -ENOMEM.
+ */
+int nhca_flow_share(struct nhca_flow *flow, const struct nhca_user *owner);
+
+/**
  * nhca_flow_stop - prevent further kicks of a flow's owner
  * @flow: the flow; a requester or responder that still runs may send and charge packets
  *
@@ -341,7 +353,8 @@ void nhca_flow_close(struct nhca_flow *flow);
  * @flow:   the flow of the QP; if the QP must pause, it is kicked when it may send again
  * @answer: the next packet is a response, for which the peer waits. Responses come before requests
  * Context: BH disabled.
- * Return: true if the stack holds too many packets of the QP or of its device.
+ * Return: true if the stack holds too many packets of the QP, its user or its device. Of user and
+ * device, packets do not count that the stack does not free (txq.c).
  */
 bool nhca_flow_blocked(struct nhca_flow *flow, bool answer);
 
@@ -359,8 +372,8 @@ unsigned int nhca_flow_inflight(const struct nhca_flow *flow);
  * @turns: number of flows that the device had woken at the last call; updated
  *
  * Context: any.
- * Return: true if nhca_flow_blocked() has put @flow into the line for requests, and the device has
- * woken other flows since the last call.
+ * Return: true if nhca_flow_blocked() has put @flow into a line for requests, and the device or the
+ * user's share has woken other flows since the last call.
  */
 bool nhca_flow_in_line(const struct nhca_flow *flow, u32 *turns);
 

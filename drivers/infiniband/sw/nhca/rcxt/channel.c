@@ -438,7 +438,7 @@ static int channel_rings(struct nhca_channel *ch, struct ib_qp_cap *cap, u32 fra
 	return 0;
 }
 
-static int channel_transfers(struct nhca_channel *ch)
+static int channel_transfers(struct nhca_channel *ch, const struct nhca_ucontext *uc)
 {
 	u32 i;
 
@@ -448,7 +448,7 @@ static int channel_transfers(struct nhca_channel *ch)
 	for (i = 0; i < NHCA_CH_WRITES; i++)
 		list_add_tail(&ch->writes[i].list, &ch->free);
 	ch->flow = nhca_flow_create(ch->dev->txq, channel_kick, ch);
-	if (!ch->flow)
+	if (!ch->flow || nhca_flow_share(ch->flow, uc ? uc->user : NULL))
 		return -ENOMEM;
 	ch->fault = nhca_fault_alloc(channel_kick, ch);
 	return ch->fault ? 0 : -ENOMEM;
@@ -548,7 +548,7 @@ struct nhca_channel *nhca_channel_create(struct ib_qp *ibqp, const struct nhca_w
 		goto err_free;
 	err = channel_rings(ch, cap, cmd->frames, uc, resp);
 	if (!err)
-		err = channel_transfers(ch);
+		err = channel_transfers(ch, uc);
 	if (!err)
 		err = channel_show(ch);
 	if (err)

@@ -6,12 +6,16 @@
 
 #include "../net/net.h"
 #include "../net/flow.h"
+#include "../net/txq.h"
+#include "../user.h"
 
 #define FLOWS	5
 #define BATCH	16	/* packets of one skb, which the stack gets and frees together */
 #define OWN	4	/* batches in the stack at which a flow pauses */
 #define ALL	16	/* batches of all flows at which all pause */
 #define LOW	8	/* batches of all flows at which waiting flows resume */
+#define LISTED	512	/* flows with packets that a device lists without a search for idle ones */
+#define MANY	700
 #define PASSED	16	/* packets that may bypass the waiting flows before one is woken */
 
 /**
@@ -256,6 +260,132 @@ static void flow_charge_test(struct kunit *test)
 	line_end(l);
 }
 
+/* Wait until flow @i is kicked. */
+static bool line_comes(struct line *l, int i)
+{
+	int tries;
+
+	for (tries = 0; tries < 100 && !READ_ONCE(l->kicked[i]); tries++)
+		msleep(20);
+	return READ_ONCE(l->kicked[i]);
+}
+
+/*
+ * Packets that the stack does not free, such as those in the queue of a neighbour that does not
+ * answer, count for their flows only, after a while. Other flows go on.
+ */
+static void flow_stuck_test(struct kunit *test)
+{
+	struct line *l = line_full(test);
+	int i;
+
+	memset(l->kicked, 0, sizeof(l->kicked));
+	KUNIT_ASSERT_TRUE(test, line_comes(l, FLOWS - 1));
+	KUNIT_EXPECT_FALSE(test, line_blocked(l, FLOWS - 1));
+	/* the others still have their packets, and are not kicked */
+	for (i = 0; i < FLOWS - 1; i++) {
+		KUNIT_EXPECT_TRUE(test, line_blocked(l, i));
+		KUNIT_EXPECT_EQ(test, l->kicked[i], 0);
+		KUNIT_EXPECT_EQ(test, nhca_flow_inflight(l->flow[i]), OWN * BATCH);
+	}
+	/* the flow has its own limit as before */
+	line_send(test, l, FLOWS - 1, OWN);
+	KUNIT_EXPECT_TRUE(test, line_blocked(l, FLOWS - 1));
+	line_free(l, FLOWS - 1, OWN);
+	/* a flow whose packets are freed after all is as any other */
+	for (i = 0; i < FLOWS - 1; i++)
+		line_free(l, i, OWN);
+	for (i = 0; i < FLOWS - 1; i++) {
+		KUNIT_EXPECT_FALSE(test, line_blocked(l, i));
+		line_send(test, l, i, OWN);
+	}
+	KUNIT_EXPECT_TRUE(test, line_blocked(l, FLOWS - 1));
+	line_end(l);
+}
+
+/* The flows of a user have half of the device together, whether the stack frees packets or not. */
+static void flow_share_test(struct kunit *test)
+{
+	const struct nhca_user a = { .uid = 1 }, b = { .uid = 2 };
+	struct line *l = line_make(test);
+	int i;
+
+	KUNIT_ASSERT_EQ(test, nhca_user_share, 500);
+	for (i = 0; i < 3; i++)
+		KUNIT_ASSERT_EQ(test, nhca_flow_share(l->flow[i], &a), 0);
+	KUNIT_ASSERT_EQ(test, nhca_flow_share(l->flow[3], &b), 0);
+	KUNIT_ASSERT_EQ(test, nhca_flow_share(l->flow[4], NULL), 0);
+	line_send(test, l, 0, OWN);
+	line_send(test, l, 1, OWN);
+	KUNIT_EXPECT_TRUE(test, line_blocked(l, 2));
+	/* other users, and the kernel, have the rest, and need not queue after the first user */
+	KUNIT_EXPECT_FALSE(test, line_blocked(l, 3));
+	line_send(test, l, 3, OWN - 1);
+	KUNIT_EXPECT_FALSE(test, line_blocked(l, 3));
+	KUNIT_EXPECT_FALSE(test, line_blocked(l, 4));
+	/* the flow is woken when half of the share is free */
+	line_free(l, 0, OWN - 1);
+	KUNIT_EXPECT_EQ(test, l->kicked[2], 0);
+	line_free(l, 0, 1);
+	KUNIT_EXPECT_EQ(test, l->kicked[2], 1);
+	KUNIT_EXPECT_FALSE(test, line_blocked(l, 2));
+	/* packets of the first user that are stuck do not count for the share either */
+	line_send(test, l, 0, OWN);
+	KUNIT_EXPECT_TRUE(test, line_blocked(l, 2));
+	l->kicked[2] = 0;
+	KUNIT_EXPECT_TRUE(test, line_comes(l, 2));
+	KUNIT_EXPECT_FALSE(test, line_blocked(l, 2));
+	line_end(l);
+}
+
+/* The last eighth of the device is for the kernel, and for users with few packets. */
+static void flow_reserve_test(struct kunit *test)
+{
+	const struct nhca_user user[] = { { .uid = 1 }, { .uid = 2 }, { .uid = 3 } };
+	struct line *l = line_make(test);
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		KUNIT_ASSERT_EQ(test, nhca_flow_share(l->flow[2 * i], &user[i]), 0);
+		KUNIT_ASSERT_EQ(test, nhca_flow_share(l->flow[2 * i + 1], &user[i]), 0);
+		line_send(test, l, 2 * i, OWN - 1);
+		line_send(test, l, 2 * i + 1, OWN);
+	}
+	KUNIT_EXPECT_TRUE(test, line_blocked(l, 0));
+	KUNIT_EXPECT_TRUE(test, line_blocked(l, 2));
+	KUNIT_ASSERT_EQ(test, nhca_flow_share(l->flow[4], &user[2]), 0);
+	KUNIT_EXPECT_FALSE(test, line_blocked(l, 4));
+	line_send(test, l, 4, 1);
+	KUNIT_EXPECT_TRUE(test, line_blocked(l, 4));
+	line_free(l, 4, 1);
+	line_end(l);
+}
+
+/* The device's list of flows with packets does not keep flows that are idle or closed. */
+static void flow_many_test(struct kunit *test)
+{
+	struct line *l = line_make(test);
+	struct nhca_flow **flow = kunit_kcalloc(test, MANY, sizeof(*flow), GFP_KERNEL);
+	struct sk_buff *skb;
+	int i, kicked;
+
+	KUNIT_ASSERT_NOT_NULL(test, flow);
+	for (i = 0; i < MANY; i++) {
+		flow[i] = nhca_flow_create(l->q, line_kick, &kicked);
+		KUNIT_ASSERT_NOT_NULL(test, flow[i]);
+		skb = alloc_skb(0, GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, skb);
+		nhca_flow_charge(flow[i], skb, 1);
+		kfree_skb(skb);
+	}
+	KUNIT_EXPECT_LE(test, l->q->nactive, LISTED + 1);
+	for (i = 0; i < MANY; i++)
+		nhca_flow_close(flow[i]);
+	KUNIT_EXPECT_EQ(test, l->q->nactive, 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&l->q->inflight), 0);
+	line_end(l);
+}
+
 static struct kunit_case flow_cases[] = {
 	KUNIT_CASE(flow_charge_test),
 	KUNIT_CASE(flow_no_passing_test),
@@ -263,6 +393,10 @@ static struct kunit_case flow_cases[] = {
 	KUNIT_CASE(flow_line_moves_test),
 	KUNIT_CASE(flow_last_wakes_all_test),
 	KUNIT_CASE(flow_last_wakes_all_in_turns_test),
+	KUNIT_CASE(flow_stuck_test),
+	KUNIT_CASE(flow_share_test),
+	KUNIT_CASE(flow_reserve_test),
+	KUNIT_CASE(flow_many_test),
 	{}
 };
 

@@ -274,6 +274,8 @@ int nhca_qp_init(struct nhca_qp *qp, struct ib_qp_init_attr *init, struct nhca_q
 	qp->flow = nhca_flow_create(qp->dev->txq, nhca_flow_kick, qp);
 	if (!qp->flow)
 		goto err_rq;
+	if (nhca_flow_share(qp->flow, qp->owner))
+		goto err_fault;
 
 	qp->sq.fault = nhca_fault_alloc(nhca_flow_kick, qp);
 	qp->rq.fault = nhca_fault_alloc(nhca_flow_kick, qp);

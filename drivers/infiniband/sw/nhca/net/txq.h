@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Private to flow.c and txq.c: the packet counts of flows, of devices, and of users of a device. */
+#ifndef NHCA_NET_TXQ_H
+#define NHCA_NET_TXQ_H
+
+#include <linux/atomic.h>
+#include <linux/bits.h>
+#include <linux/list.h>
+#include <linux/refcount.h>
+#include <linux/spinlock.h>
+#include <linux/timer.h>
+#include <linux/xarray.h>
+
+#include "../bh.h"
+#include "zcopy.h"
+
+/* a flow with fewer packets in the stack need not queue after the flows that wait for the device */
+#define NHCA_FLOW_FEW		16
+/* packets of one device in the stack at which its flows pause; they resume at half of it */
+#define NHCA_TXQ_HIGH		256
+/* parts of nhca_flow.inflight: number of packets, those of them that are stuck, and a CPU */
+#define NHCA_FLOW_COUNT		GENMASK_ULL(23, 0)
+#define NHCA_FLOW_STUCK_SHIFT	24
+#define NHCA_FLOW_CPU_SHIFT	48
+
+/**
+ * struct nhca_txq - packets of one device, or of one user of a device, in the network stack
+ * @ref:      references: the device or its flows, a share of the device, @rest while it is queued,
+ *            and @age while it runs
+ * @rcu:      frees the struct after a grace period, because @rest may drop the last reference
+ * @inflight: packets in the stack, without those that are stuck
+ * @high, @low: values of @inflight at which flows pause, and at which waiting flows resume
+ * @lock:     irqsave; protects @waiting, @turns, @resting, @active, @nactive, @aging
+ * @waiting:  flows that wait until @inflight falls, in the order of their arrival: with requests to
+ *            send [0], with responses to send [1]
+ * @turns:    number of flows woken so far; wraps
+ * @passed:   packets that bypassed the waiting flows since a flow was woken; a hint, without a lock
+ * @rest:     wakes the remaining flows when the stack holds no packet
+ * @resting:  @rest is queued or runs
+ * @device:   a user's share: the count of the device, with a reference; NULL: a device
+ * @uid:      a user's share: index in nhca_txq.shares of @device
+ * @shares:   shares of users, struct nhca_txq by uid, without references; its lock is taken with
+ *            interrupts disabled. Only devices use this member and the next ones
+ * @active:   flows that may have packets in @inflight; no references
+ * @nactive:  number of flows in @active
+ * @released: number of packets freed so far; wraps; a hint, without a lock
+ * @age:      finds packets that are stuck
+ * @aging:    @age is pending or runs
+ */
+struct nhca_txq {
+	refcount_t ref;
+	struct rcu_head rcu;
+	atomic_t inflight;
+	int high;
+	int low;
+	/* protects the lists of waiting flows */
+	spinlock_t lock;
+	struct list_head waiting[2];
+	u32 turns;
+	u32 passed;
+	struct nhca_bh rest;
+	bool resting;
+	struct nhca_txq *device;
+	u32 uid;
+	struct xarray shares;
+	struct list_head active;
+	unsigned int nactive;
+	u32 released;
+	struct timer_list age;
+	bool aging;
+};
+
+/**
+ * struct nhca_flow - packets of one QP or channel in the network stack
+ * @rcu:      frees the struct after a grace period
+ * @ref:      references: the QP or channel, each charged skb, and each zero-copy reference
+ * @inflight: packets in the stack (NHCA_FLOW_COUNT); how many of them are stuck, so that @txq and
+ *            @share do not count them; and the CPU by which XPS selects the transmit queue of all
+ *            these packets, see nhca_flow_add()
+ * @blocked:  the flow waits to be kicked when @inflight falls
+ * @moved:    a packet was freed since nhca_txq.age examined the flow
+ * @listed:   the flow is in nhca_txq.active; written under nhca_txq.lock, READ_ONCE()
+ * @txq:      packet count of the device
+ * @share:    packet count of the user in the device, with a reference; NULL: the device's count
+ *            alone limits the flow
+ * @wait:     entries in the lists of nhca_txq.waiting of @txq [0] and of @share [1], then by the
+ *            same index; under nhca_txq.lock; an entry is empty if the flow is not in that list
+ * @active:   entry in nhca_txq.active
+ * @since, @base: jiffies and nhca_txq.released when nhca_txq.age saw @moved; under nhca_txq.lock
+ * @pages:    zero-copy references of the flow
+ * @kick:     runs requester and responder of the QP, or the channel; NULL after nhca_flow_stop()
+ * @arg:      argument of @kick
+ *
+ * The flow outlives its QP or channel until the last packet is freed.
+ */
+struct nhca_flow {
+	struct rcu_head rcu;
+	refcount_t ref;
+	atomic64_t inflight;
+	int blocked;
+	bool moved;
+	bool listed;
+	struct nhca_txq *txq;
+	struct nhca_txq *share;
+	struct list_head wait[2][2];
+	struct list_head active;
+	unsigned long since;
+	u32 base;
+	struct nhca_pageref_queue pages;
+	void (*kick)(void *arg);
+	void *arg;
+};
+
+/* Return: number of packets in the stack. @inflight: value of nhca_flow.inflight */
+static inline u32 nhca_flow_count(s64 inflight)
+{
+	return inflight & NHCA_FLOW_COUNT;
+}
+
+/* Return: number of packets that are stuck. @inflight: value of nhca_flow.inflight */
+static inline u32 nhca_flow_stuck(s64 inflight)
+{
+	return (u64)inflight >> NHCA_FLOW_STUCK_SHIFT & NHCA_FLOW_COUNT;
+}
+
+/* Return: true if a waiting flow has to send first. Responses are sent before requests. */
+static inline bool nhca_txq_waiting(const struct nhca_txq *q, bool answer)
+{
+	return !list_empty_careful(&q->waiting[true]) ||
+	       (!answer && !list_empty_careful(&q->waiting[false]));
+}
+
+/* ---- flow.c ---- */
+
+/* Keep the module loaded, and allow to unload it again. Context: any. */
+void nhca_flows_get(void);
+void nhca_flows_put(void);
+
+/* nhca_txq.rest: wake flows that wait, although the stack holds no packet any more */
+void nhca_txq_rest(struct nhca_bh *bh);
+
+/**
+ * nhca_flow_release_count - let packets of a flow not count any more for device and user
+ * @flow:    the flow
+ * @packets: number of packets
+ *
+ * The function wakes flows that wait. nhca_flow.inflight does not change.
+ * Context: RCU read side.
+ */
+void nhca_flow_release_count(struct nhca_flow *flow, unsigned int packets);
+
+/* ---- txq.c ---- */
+
+/**
+ * nhca_flow_list - add a flow to nhca_txq.active of its device
+ * nhca_flow_unlist - remove a flow whose last packet was freed, and that nobody uses any more
+ * @flow: the flow
+ * Context: any.
+ */
+void nhca_flow_list(struct nhca_flow *flow);
+void nhca_flow_unlist(struct nhca_flow *flow);
+
+/**
+ * nhca_txq_age_start - start to look for packets of a device that are stuck, unless it has started
+ * @q: the device's count
+ *
+ * The search ends when the device counts no packet.
+ * Context: any.
+ */
+void nhca_txq_age_start(struct nhca_txq *q);
+
+#endif /* NHCA_NET_TXQ_H */
