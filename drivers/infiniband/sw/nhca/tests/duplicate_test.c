@@ -3,6 +3,7 @@
 #include "qp_fixture.h"
 
 #define SEND_ONLY	(NHCA_SVC_RC | NHCA_OP_SEND_ONLY)
+#define SEND_LAST	(NHCA_SVC_RC | NHCA_OP_SEND_LAST)
 #define SEND_FIRST	(NHCA_SVC_RC | NHCA_OP_SEND_FIRST)
 #define READ_REQUEST	(NHCA_SVC_RC | NHCA_OP_READ_REQUEST)
 #define FETCH_ADD	(NHCA_SVC_RC | NHCA_OP_FETCH_ADD)
@@ -189,6 +190,35 @@ static void gap_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fix_sent(f, ACK, NULL), 3);
 }
 
+/*
+ * A READ is repeated whose key was closed meanwhile, and the next request is refused. The refusal
+ * stands: the peer gets its NAK, and the QP goes to error.
+ */
+static void fatal_after_replay_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct nhca_hdr read = request(test, READ_REQUEST, FIX_RQ_PSN, 0, 3000);
+	struct nhca_hdr wrong = fix_hdr(f->qp, SEND_LAST, FIX_RQ_PSN + 3);
+	struct sk_buff *skb;
+	struct sent sent;
+
+	fix_deliver(test, read, 0);
+	KUNIT_ASSERT_EQ(test, f->nsent, 3);
+	nhca_mr_free(f->mr);
+	f->mr = NULL;
+	/* both packets have 32 bytes, so one batch can contain both */
+	skb = fix_skb(test, &read, 0, 2);
+	skb_trim(skb, skb_shinfo(skb)->gso_size);
+	fix_put(skb, &wrong, 16, 1, NULL);
+	fix_deliver_skb(test, skb);
+	KUNIT_ASSERT_EQ(test, fix_sent(f, ACK, &sent), 1);
+	KUNIT_EXPECT_EQ(test, sent.hdr.syndrome, NHCA_AETH_NAK | NHCA_NAK_INVALID_REQ);
+	KUNIT_EXPECT_EQ(test, sent.hdr.psn, FIX_RQ_PSN + 3);
+	KUNIT_EXPECT_EQ(test, f->nsent, 4);
+	KUNIT_EXPECT_EQ(test, f->qp->state, IB_QPS_ERR);
+	KUNIT_EXPECT_TRUE(test, f->qp->rq.fatal);
+}
+
 static struct kunit_case duplicate_cases[] = {
 	KUNIT_CASE(send_test),
 	KUNIT_CASE(read_table_test),
@@ -196,6 +226,7 @@ static struct kunit_case duplicate_cases[] = {
 	KUNIT_CASE(forgotten_test),
 	KUNIT_CASE(later_responses_test),
 	KUNIT_CASE(gap_test),
+	KUNIT_CASE(fatal_after_replay_test),
 	{}
 };
 

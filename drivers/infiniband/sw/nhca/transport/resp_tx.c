@@ -215,6 +215,8 @@ void nhca_resp_nak(struct nhca_qp *qp, u8 syndrome, bool fatal, int event)
 	struct nhca_rq *rq = &qp->rq;
 
 	lockdep_assert_held(&rq->lock);
+	/* nothing but a NAK for an earlier request may replace a fatal one */
+	WARN_ON_ONCE(rq->fatal && !fatal);
 	rq->nak_due = true;
 	rq->nak_psn = rq->psn;
 	rq->refused_psn = rq->psn;
@@ -268,21 +270,26 @@ void nhca_resp_refused(struct nhca_qp *qp, const struct nhca_rx *rx)
  * later packets would ignore the NAK, and a QP in error sends nothing more.
  *
  * A peer that repeats a READ may have received the whole response by now, and would ignore even
- * this NAK.  So the QP does not go to error if the response is a repetition.  In any case no data
- * is read with the closed key.
+ * this NAK.  So the QP does not go to error if the response is a repetition.  If the responder has
+ * refused a later request meanwhile, the NAK of that request stays due.  In any case no data is
+ * read with the closed key.
  */
 static void nhca_resp_failed(struct nhca_qp *qp, struct nhca_res *res, int err)
 {
 	bool replay = res->replay, disk = err == -EIO;
 	int event = disk ? IB_EVENT_QP_FATAL : IB_EVENT_QP_ACCESS_ERR;
+	struct nhca_rq *rq = &qp->rq;
 
-	nhca_count(&qp->who, disk ? NHCA_CNT_SENT_OP_NAK : NHCA_CNT_SENT_ACCESS_NAK);
-	nhca_resp_nak(qp, NHCA_AETH_NAK | (disk ? NHCA_NAK_REM_OP : NHCA_NAK_REM_ACCESS), !replay,
-		      replay ? -1 : event);
-	qp->rq.nak_psn = nhca_psn_add(res->psn, min(max(res->high, res->sent), res->npsn - 1));
-	qp->rq.refused_psn = qp->rq.nak_psn;
-	while (qp->rq.res_tail != qp->rq.res_head)
-		nhca_res_done(&qp->rq.res[qp->rq.res_tail++ % qp->rq.nres]);
+	if (!replay || !rq->fatal) {
+		nhca_count(&qp->who, disk ? NHCA_CNT_SENT_OP_NAK : NHCA_CNT_SENT_ACCESS_NAK);
+		nhca_resp_nak(qp, NHCA_AETH_NAK | (disk ? NHCA_NAK_REM_OP : NHCA_NAK_REM_ACCESS),
+			      !replay, replay ? -1 : event);
+		rq->nak_psn = nhca_psn_add(res->psn,
+					   min(max(res->high, res->sent), res->npsn - 1));
+		rq->refused_psn = rq->nak_psn;
+	}
+	while (rq->res_tail != rq->res_head)
+		nhca_res_done(nhca_res_at(rq, rq->res_tail++));
 }
 
 static void nhca_resp_pass(struct nhca_qp *qp)
