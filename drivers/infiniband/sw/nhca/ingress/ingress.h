@@ -26,6 +26,12 @@ struct sock;
  * more. So the budget is 256 packets, near net.core.netdev_budget (300), or 1 MiB.
  */
 #define NHCA_RX_BUDGET	256
+/*
+ * Maximum cost of the packets of a socket in one jiffy before nhca_sock.rest processes the others,
+ * with pauses for other work. The stack may call nhca_sk_data_ready() for each of 64 packets
+ * without a pause, and each packet may use a whole budget.
+ */
+#define NHCA_RX_JIFFY	(8 * NHCA_RX_BUDGET)
 
 /**
  * nhca_sk_data_ready - process received packets; sk_data_ready of the sockets
@@ -43,8 +49,9 @@ void nhca_sk_data_ready(struct sock *sk);
  * @skb:    the batch; the caller still owns it afterwards
  * @late:   fault injection has already examined the packets
  * @pos:    the packet to begin with; on return the first packet that was not processed
- * @budget: maximum number of copies of multicast packets; on return reduced by the number of
- *          copies, and negative if the copies of the last packet have exceeded it
+ * @budget: maximum number of copies of multicast packets, and of packets that requesters and
+ *          responders send; on return reduced by their number, and negative if the last packet has
+ *          exceeded it
  * Context: softirq.
  * Return: true if no packet of the batch is left.
  */

@@ -75,6 +75,7 @@ bool nhca_rx_batch(struct nhca_net *nn, struct sk_buff *skb, bool late, struct n
 {
 	struct nhca_batch b = {
 		.rx = { .ip.nn = nn, .skb = skb, .udp_off = pos->off, .index = pos->index },
+		.budget = *budget,
 	};
 	struct nhca_rx *rx = &b.rx;
 	u32 seg = skb_is_gso(skb) ? skb_shinfo(skb)->gso_size : skb->len;
@@ -90,8 +91,11 @@ bool nhca_rx_batch(struct nhca_net *nn, struct sk_buff *skb, bool late, struct n
 		nhca_rx_refuse(rx, NULL, NHCA_CNT_RX_TOO_SHORT);
 
 	for (; rx->udp_off < skb->len; rx->udp_off += seg, rx->index++) {
-		/* a copy of a multicast packet costs as much as a packet: it uses the budget */
-		if (unlikely(b.copies) && (int)b.copies >= *budget)
+		/*
+		 * a copy of a multicast packet, or a packet that was sent, costs as much as a
+		 * packet: it uses the budget
+		 */
+		if (b.spent && unlikely(b.spent >= *budget))
 			break;
 		if (static_branch_unlikely(&nhca_inject_key) && !late)
 			nhca_rx_packet_faults(&b, min(seg, skb->len - rx->udp_off));
@@ -102,7 +106,7 @@ bool nhca_rx_batch(struct nhca_net *nn, struct sk_buff *skb, bool late, struct n
 	rcu_read_unlock();
 	pos->off = rx->udp_off;
 	pos->index = rx->index;
-	*budget -= b.copies;
+	*budget -= b.spent;
 	return rx->udp_off >= skb->len;
 }
 
@@ -155,7 +159,7 @@ static int nhca_rx_cost(const struct sk_buff *skb)
 	return max3(packets, skb->len / SZ_4K, 1U);
 }
 
-/* Process the packets of @ns->part, as many as the budget for multicast copies allows. */
+/* Process the packets of @ns->part, as many as the budget allows. */
 static void nhca_sk_batch(struct nhca_sock *ns, int *budget)
 {
 	struct sk_buff *skb = ns->part;
@@ -207,14 +211,27 @@ static bool nhca_sk_drain(struct nhca_sock *ns, int *budget)
 	return true;
 }
 
+/* Return: budget of nhca_sk_data_ready() now. The caller processes the packets of the socket. */
+static int nhca_sk_budget(struct nhca_sock *ns)
+{
+	u32 now = jiffies;
+
+	if (ns->since != now) {
+		ns->since = now;
+		ns->left = NHCA_RX_JIFFY;
+	}
+	return min(ns->left, NHCA_RX_BUDGET);
+}
+
 /*
  * Process the packets of a socket. Two callers exist: the CPU that has raised nhca_sock.ready from
  * 0, and nhca_sock.rest. If the budget is used up, nhca_sock.ready stays above 0, so that only
  * nhca_sock.rest continues.
  */
-static void nhca_sk_take(struct nhca_sock *ns)
+static void nhca_sk_take(struct nhca_sock *ns, int budget)
 {
-	int budget = NHCA_RX_BUDGET;
+	bool empty;
+	int before;
 
 	do {
 		/*
@@ -223,7 +240,10 @@ static void nhca_sk_take(struct nhca_sock *ns)
 		 */
 		if (atomic_read(&ns->ready) != 1)
 			atomic_xchg(&ns->ready, 1);
-		if (!nhca_sk_drain(ns, &budget)) {
+		before = budget;
+		empty = nhca_sk_drain(ns, &budget);
+		ns->left -= before - budget;
+		if (!empty) {
 			nhca_bh_queue(&ns->rest);
 			return;
 		}
@@ -232,7 +252,7 @@ static void nhca_sk_take(struct nhca_sock *ns)
 
 void nhca_sk_rest(struct nhca_bh *bh)
 {
-	nhca_sk_take(container_of(bh, struct nhca_sock, rest));
+	nhca_sk_take(container_of(bh, struct nhca_sock, rest), NHCA_RX_BUDGET);
 }
 
 /*
@@ -248,6 +268,6 @@ void nhca_sk_data_ready(struct sock *sk)
 		return;
 
 	local_bh_disable();
-	nhca_sk_take(ns);
+	nhca_sk_take(ns, nhca_sk_budget(ns));
 	local_bh_enable();
 }

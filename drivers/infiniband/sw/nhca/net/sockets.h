@@ -32,6 +32,7 @@ struct nhca_rx_pos {
  * @part:  a batch of which only some packets have been processed, or NULL; used only by the CPU
  *         that processes the socket's packets
  * @pos:   where @part continues
+ * @since, @left: lower bits of jiffies, and what is left of NHCA_RX_JIFFY then; used like @part
  */
 struct nhca_sock {
 	struct nhca_net *nn;
@@ -40,6 +41,8 @@ struct nhca_sock {
 	struct nhca_bh rest;
 	struct sk_buff *part;
 	struct nhca_rx_pos pos;
+	u32 since;
+	int left;
 } ____cacheline_aligned_in_smp;
 
 #endif /* NHCA_NET_SOCKETS_H */

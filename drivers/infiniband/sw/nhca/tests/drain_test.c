@@ -235,6 +235,42 @@ static void drain_count_never_wraps(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, drain_comes_to(d, 0));
 }
 
+/*
+ * The calls in one jiffy use NHCA_RX_JIFFY together. After that, calls take nothing, and the bottom
+ * half continues.
+ */
+static void drain_stops_in_jiffy(struct kunit *test)
+{
+	struct drain *d = drain_make(test);
+	unsigned int taken, tries;
+	u32 now;
+
+	drain_fill(test, d, DATAGRAMS, 16);
+	/* try again if another jiffy begins meanwhile */
+	for (tries = 0; tries < 3; tries++) {
+		local_bh_disable();
+		now = jiffies;
+		d->ns.since = now;
+		d->ns.left = 10;
+		taken = drain_once(d);
+		if (d->ns.since == now)
+			break;
+		local_bh_enable();
+		KUNIT_ASSERT_TRUE(test, drain_comes_to(d, 0));
+		atomic_set(&d->ns.ready, 1);
+		drain_fill(test, d, DATAGRAMS, 16);
+	}
+	KUNIT_ASSERT_LT(test, tries, 3);
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, taken, 10);
+	KUNIT_EXPECT_TRUE(test, drain_comes_to(d, 0));
+	/* a new jiffy has a whole allowance */
+	msleep(20);
+	atomic_set(&d->ns.ready, 1);
+	drain_fill(test, d, DATAGRAMS, 16);
+	KUNIT_EXPECT_EQ(test, drain_once(d), NHCA_RX_BUDGET);
+}
+
 /* A queue of exactly one budget is emptied, and the socket is idle. */
 static void drain_takes_all(struct kunit *test)
 {
@@ -252,6 +288,7 @@ static struct kunit_case drain_cases[] = {
 	KUNIT_CASE(drain_keeps_order),
 	KUNIT_CASE(drain_count_never_wraps),
 	KUNIT_CASE(drain_takes_all),
+	KUNIT_CASE(drain_stops_in_jiffy),
 	{}
 };
 

@@ -641,10 +641,11 @@ void nhca_res_done(struct nhca_res *res);
 
 /**
  * nhca_resp_run - send the responses that are due: READ data, atomic results, then ACK or NAK
- * After about NHCA_BUDGET packets nhca_piggyback.rest continues in process context: a peer can read
- * 2 GiB with one request, and softirqs without a pause would starve processes.
+ * nhca_resp_run_budget - the same, at most about @budget packets.  nhca_piggyback.rest continues in
+ * process context, as a peer can read 2 GiB by one request.  Return: packets without ACK and NAK.
  */
 void nhca_resp_run(struct nhca_qp *qp);
+int nhca_resp_run_budget(struct nhca_qp *qp, int budget);
 
 /**
  * nhca_resp_init - allocate the workqueue of nhca_piggyback.rest

@@ -613,7 +613,7 @@ void nhca_recv_doorbell(struct nhca_qp *qp);
 /**
  * struct nhca_batch - a batch of packets that is being received; zeroed before its first packet
  * @rx:     the current packet; the caller decodes it
- * @copies: number of copies of multicast packets of the batch, one for each QP
+ * @budget, @spent: maximum and number of copies of multicast packets, and of packets that QPs send
  * @qp:     QP of the previous packet.  This member and the following ones are private to rx.c
  * @held:   lock of @qp that is still held for the next packet, or NULL
  * @gen:    generation of @qp when @held was taken
@@ -624,7 +624,7 @@ void nhca_recv_doorbell(struct nhca_qp *qp);
  */
 struct nhca_batch {
 	struct nhca_rx rx;
-	u32 copies;
+	int budget, spent;
 	struct nhca_qp *qp;
 	/* a lock of @qp, or NULL */
 	spinlock_t *held;

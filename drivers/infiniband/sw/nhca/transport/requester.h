@@ -87,9 +87,13 @@ void nhca_sq_kick(struct nhca_qp *qp);
 
 /**
  * nhca_sq_unlock - run the requester if a note was left, and release sq.lock
+ * nhca_sq_unlock_budget - the same with a smaller budget than NHCA_BUDGET
+ * @budget: as nhca_sq_run(), of all passes together; an eighth of NHCA_BUDGET allows one pass
  * Context: sq.lock held, taken with spin_lock(); BH disabled, RCU read side not needed.
+ * Return: budget used by packets, and by requests without packets.
  */
 void nhca_sq_unlock(struct nhca_qp *qp) __releases(&qp->sq.lock);
+int nhca_sq_unlock_budget(struct nhca_qp *qp, int budget) __releases(&qp->sq.lock);
 
 /**
  * nhca_sq_ackreq - request an ACK for the packets that were sent since the last AckReq

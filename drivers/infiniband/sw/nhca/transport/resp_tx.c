@@ -292,10 +292,10 @@ static void nhca_resp_failed(struct nhca_qp *qp, struct nhca_res *res, int err)
 		nhca_res_done(nhca_res_at(rq, rq->res_tail++));
 }
 
-static void nhca_resp_pass(struct nhca_qp *qp)
+/* Return: rest of the budget; responses that are left are sent later. */
+static int nhca_resp_pass(struct nhca_qp *qp, int budget)
 {
 	struct nhca_rq *rq = &qp->rq;
-	int budget = NHCA_BUDGET;
 	struct nhca_res *res;
 	u32 sent;
 	int err;
@@ -309,11 +309,11 @@ static void nhca_resp_pass(struct nhca_qp *qp)
 		/* the flow does not limit a pass where the stack frees packets immediately */
 		if (budget <= 0) {
 			queue_work(nhca_resp_wq, &qp->piggyback->rest);
-			return;
+			return budget;
 		}
 		/* at the end of either wait the QP is kicked */
 		if (nhca_flow_blocked(qp->flow, true) || nhca_fault_waiting(rq->fault))
-			return;
+			return budget;
 		if (res->opcode != NHCA_OP_READ_REQUEST) {
 			nhca_resp_done(qp, res);
 			budget--;
@@ -326,7 +326,7 @@ static void nhca_resp_pass(struct nhca_qp *qp)
 			budget -= res->sent - sent;
 			break;
 		case -EAGAIN:
-			return;
+			return budget;
 		default:
 			nhca_resp_failed(qp, res, err);
 		}
@@ -349,17 +349,25 @@ static void nhca_resp_pass(struct nhca_qp *qp)
 			nhca_resp_ack(qp, rq->burst, NHCA_AETH_ACK | NHCA_AETH_NO_CREDIT,
 				      nhca_psn_add(rq->psn, -1));
 	}
+	return budget;
+}
+
+int nhca_resp_run_budget(struct nhca_qp *qp, int budget)
+{
+	struct nhca_burst burst = {};
+	int left;
+
+	lockdep_assert_held(&qp->rq.lock);
+	qp->rq.burst = &burst;
+	left = nhca_resp_pass(qp, budget);
+	qp->rq.burst = NULL;
+	nhca_burst_flush(&burst);
+	return budget - left;
 }
 
 void nhca_resp_run(struct nhca_qp *qp)
 {
-	struct nhca_burst burst = {};
-
-	lockdep_assert_held(&qp->rq.lock);
-	qp->rq.burst = &burst;
-	nhca_resp_pass(qp);
-	qp->rq.burst = NULL;
-	nhca_burst_flush(&burst);
+	nhca_resp_run_budget(qp, NHCA_BUDGET);
 }
 
 int nhca_resp_init(void)

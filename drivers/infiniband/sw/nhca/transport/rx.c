@@ -147,6 +147,15 @@ static void nhca_notice_heard(struct nhca_qp *qp, const struct nhca_rx *rx)
 
 /* ---- a batch and its lock ---- */
 
+/*
+ * Return: maximum number of packets of the next pass of a requester or responder: what is left of
+ * the batch's budget, but not so few that a short response has to wait for nhca_piggyback.rest.
+ */
+static int nhca_rx_left(const struct nhca_batch *b)
+{
+	return clamp(b->budget - b->spent, NHCA_BUDGET / 8, NHCA_BUDGET);
+}
+
 /* Send the responses to the packets that came since the lock was taken, and release the lock. */
 static void nhca_rx_release(struct nhca_batch *b)
 {
@@ -164,10 +173,10 @@ static void nhca_rx_release(struct nhca_batch *b)
 	/* for sparse: nhca_rx_hold() has taken it */
 	__acquire(lock);
 	if (lock == &qp->sq.lock) {
-		nhca_sq_unlock(qp);
+		b->spent += nhca_sq_unlock_budget(qp, nhca_rx_left(b));
 	} else {
 		if (!nhca_is_datagram(qp))
-			nhca_resp_run(qp);
+			b->spent += nhca_resp_run_budget(qp, nhca_rx_left(b));
 		spin_unlock(lock);
 		if (!b->acks)
 			return;
@@ -176,7 +185,7 @@ static void nhca_rx_release(struct nhca_batch *b)
 		/* while neither lock was held, the QP may have got another connection */
 		if (likely(qp->gen == b->gen))
 			nhca_ack_piggybacked(qp, b->acked);
-		nhca_sq_unlock(qp);
+		b->spent += nhca_sq_unlock_budget(qp, nhca_rx_left(b));
 	}
 }
 
@@ -370,7 +379,7 @@ static void nhca_rx_multicast(struct nhca_batch *b)
 		nhca_rx_refused(dev, &rx->hdr, NHCA_CNT_RX_BAD_ICRC);
 		return;
 	}
-	b->copies += nhca_mcast_deliver(dev, &rx->ip.daddr, b, nhca_rx_deliver);
+	b->spent += nhca_mcast_deliver(dev, &rx->ip.daddr, b, nhca_rx_deliver);
 }
 
 /* Return: the QP that the packet names; NULL if there is none, which this function counts. */

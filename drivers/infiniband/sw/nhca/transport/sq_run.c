@@ -283,21 +283,23 @@ int nhca_sq_run(struct nhca_qp *qp, int budget)
 	return budget;
 }
 
-void nhca_sq_unlock(struct nhca_qp *qp)
+int nhca_sq_unlock_budget(struct nhca_qp *qp, int budget)
 	__releases(&qp->sq.lock)
 {
 	struct nhca_sq *sq = &qp->sq;
-	int budget = NHCA_BUDGET;
+	int spent = 0, left;
 
 	do {
 		while (budget > 0 && test_and_clear_bit(0, &sq->note)) {
 			rcu_read_lock();
+			left = nhca_sq_run(qp, budget);
+			rcu_read_unlock();
+			spent += budget - left;
 			/*
 			 * each pass costs an eighth of the budget; otherwise doorbells of other
 			 * CPUs could keep this CPU here without end
 			 */
-			budget = nhca_sq_run(qp, budget) - NHCA_BUDGET / NHCA_SQ_NOTES;
-			rcu_read_unlock();
+			budget = left - NHCA_BUDGET / NHCA_SQ_NOTES;
 		}
 		spin_unlock(&sq->lock);
 		/*
@@ -307,12 +309,19 @@ void nhca_sq_unlock(struct nhca_qp *qp)
 		 */
 		smp_mb();
 		if (!test_bit(0, &sq->note))
-			return;
+			return spent;
 		if (budget <= 0) {
 			nhca_bh_queue(&qp->kick);
-			return;
+			return spent;
 		}
 	} while (spin_trylock(&sq->lock));
+	return spent;
+}
+
+void nhca_sq_unlock(struct nhca_qp *qp)
+	__releases(&qp->sq.lock)
+{
+	nhca_sq_unlock_budget(qp, NHCA_BUDGET);
 }
 
 void nhca_sq_kick(struct nhca_qp *qp)
