@@ -219,6 +219,40 @@ static void fatal_after_replay_test(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, f->qp->rq.fatal);
 }
 
+/*
+ * The indices of responder resources do not wrap, even if a response is due at any time. Otherwise
+ * a resource whose response is due would be reused, because 2^32 is no multiple of 3.
+ */
+static void indices_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct nhca_rq *rq = &f->qp->rq;
+	u32 i;
+
+	rq->nres = 3;
+	fix_deliver(test, request(test, READ_REQUEST, FIX_RQ_PSN, 0, 8), 0);
+	fix_deliver(test, request(test, READ_REQUEST, FIX_RQ_PSN + 1, 0, 8), 0);
+	KUNIT_ASSERT_EQ(test, rq->res_head, 2);
+	f->nsent = 0;
+	/* the first of these READs has the resource 2, and the greatest index */
+	KUNIT_ASSERT_EQ(test, (U32_MAX - 1) % 3, 2);
+	for (i = 0; i < 3; i++) {
+		if (i == 1) {
+			rq->res_tail = U32_MAX - 1;
+			rq->res_head = U32_MAX;
+		}
+		f->xmit_err = i < 2 ? -EAGAIN : 0;
+		fix_deliver(test, request(test, READ_REQUEST, FIX_RQ_PSN + 2 + 2 * i, 0,
+					  FIX_MTU + 8), 0);
+		KUNIT_EXPECT_LE(test, rq->res_head, 3 * rq->nres);
+		KUNIT_EXPECT_GE(test, rq->res_head, rq->res_tail);
+	}
+	KUNIT_ASSERT_EQ(test, f->nsent, 6);
+	for (i = 0; i < 6; i++)
+		KUNIT_EXPECT_EQ(test, f->sent[i].hdr.psn, FIX_RQ_PSN + 2 + i);
+	KUNIT_EXPECT_EQ(test, rq->res_head, rq->res_tail);
+}
+
 static struct kunit_case duplicate_cases[] = {
 	KUNIT_CASE(send_test),
 	KUNIT_CASE(read_table_test),
@@ -227,6 +261,7 @@ static struct kunit_case duplicate_cases[] = {
 	KUNIT_CASE(later_responses_test),
 	KUNIT_CASE(gap_test),
 	KUNIT_CASE(fatal_after_replay_test),
+	KUNIT_CASE(indices_test),
 	{}
 };
 

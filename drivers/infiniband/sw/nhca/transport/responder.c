@@ -384,16 +384,19 @@ struct nhca_res *nhca_res_new(struct nhca_qp *qp, const struct nhca_hdr *h, u32 
 {
 	struct nhca_rq *rq = &qp->rq;
 	struct nhca_res *res;
+	u32 lower;
 
 	if (!rq->nres)
 		return NULL;
 	/*
-	 * No response is due: lower the indices by a multiple of @nres, so that they never wrap.
-	 * They stay at @nres or more, because this means that all entries of the ring were filled.
+	 * Lower the indices by a multiple of @nres, so that they never wrap, even if a response is
+	 * always due.  They stay at @nres or more, because this means that all entries of the ring
+	 * were filled.
 	 */
-	if (rq->res_tail == rq->res_head && rq->res_head >= 2 * rq->nres) {
-		rq->res_head = rq->nres + rq->res_head % rq->nres;
-		rq->res_tail = rq->res_head;
+	if (rq->res_tail >= 2 * rq->nres) {
+		lower = rounddown(rq->res_tail - rq->nres, rq->nres);
+		rq->res_head -= lower;
+		rq->res_tail -= lower;
 	}
 	res = nhca_res_at(rq, rq->res_head);
 	if (rq->res_head >= rq->nres && res->busy) {
