@@ -39,8 +39,8 @@
  */
 #define NHCA_CH_PASS		256u
 /*
- * Maximum number of transfers that one turn of a failed channel ends, and of writes that one call
- * of nhca_notice_complete() completes
+ * Maximum number of transfers and work requests that one turn of a failed channel ends, each of
+ * which costs one unit, and of writes that one call of nhca_notice_complete() completes
  */
 #define NHCA_CH_FORGET		64u
 /* number of address vectors in the path cache of a channel, for packets that answer peers */
@@ -462,15 +462,15 @@ void nhca_fetch_done(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc
 
 /**
  * nhca_fetch_flush - complete posted work requests with IB_WC_WR_FLUSH_ERR
- * @ch: the channel, in the error state
+ * @ch:  the channel, in the error state
+ * @max: maximum number of work requests to flush
  *
  * A cancel still cancels its transfer, and is flushed when no byte is placed any more.
  * Context: the channel's turn.
- * Return: true if there may be more work requests, because the function has flushed as many as the
- * FIFO has slots; false if the FIFO is empty, or if a cancel waits for the end of a copy, which
- * kicks the channel.
+ * Return: number of work requests; if it is less than @max, none is left, or a cancel waits for the
+ * end of a copy, which kicks the channel.
  */
-bool nhca_fetch_flush(struct nhca_channel *ch);
+u32 nhca_fetch_flush(struct nhca_channel *ch, u32 max);
 
 /* ---- send.c ---- */
 
@@ -622,12 +622,13 @@ void nhca_notice_forget(struct nhca_channel *ch, struct nhca_rcxt *rc);
 
 /**
  * nhca_notice_complete - complete writes whose pages have been released
- * @ch: the channel
+ * @ch:   the channel
+ * @cost: increased by the number of writes
  * Context: the channel's turn.
  * Return: true if there may be more such writes; false if none is left, or if packets still refer
  * to the pages of the first one, whose release kicks the channel.
  */
-bool nhca_notice_complete(struct nhca_channel *ch);
+bool nhca_notice_complete(struct nhca_channel *ch, u32 *cost);
 
 /* ---- recv.c ---- */
 

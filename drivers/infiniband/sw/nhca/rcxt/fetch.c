@@ -618,29 +618,26 @@ enum nhca_fetched nhca_fetch_next(struct nhca_channel *ch)
 	return fetch_execute(ch);
 }
 
-bool nhca_fetch_flush(struct nhca_channel *ch)
+u32 nhca_fetch_flush(struct nhca_channel *ch, u32 max)
 {
 	const struct nhca_send_wqe *slot;
-	u32 budget = nhca_ring_entries(&ch->sq);
 	u64 wr_id;
 	u8 opcode;
+	u32 n;
 
-	/*
-	 * flush at most one for each slot, because user space may post as fast as this loop flushes
-	 */
-	for (; budget; budget--) {
+	for (n = 0; n < max; n++) {
 		/* the FIFO is empty, or its producer index is impossible */
 		if (fetch_waiting(ch) <= 0)
-			return false;
+			break;
 		slot = nhca_ring_slot(&ch->sq, ch->fetched);
 		opcode = READ_ONCE(slot->opcode);
 		if (opcode == NHCA_WR_CH_CANCEL && !fetch_flush_cancel(ch, slot))
-			return false;
+			break;
 		ch->fetched++;
 		wr_id = READ_ONCE(slot->wr_id);
 		trace_nhca_wqe_completed(ch->who, opcode, wr_id, IB_WC_WR_FLUSH_ERR, 0, 0);
 		fetch_complete(ch, wr_id, true, IB_WC_WR_FLUSH_ERR, 0,
 			       &(struct nhca_rcxt_id) {}, 0);
 	}
-	return true;
+	return n;
 }

@@ -200,12 +200,12 @@ static bool notice_complete(struct nhca_channel *ch, const struct nhca_rcxt_id *
 	return released || !there;
 }
 
-bool nhca_notice_complete(struct nhca_channel *ch)
+bool nhca_notice_complete(struct nhca_channel *ch, u32 *cost)
 {
 	struct nhca_rcxt_id id;
 	u32 n;
 
-	for (n = 0; n < NHCA_CH_FORGET; n++)
+	for (n = 0; n < NHCA_CH_FORGET; n++, ++*cost)
 		if (!line_first(ch, &id) || !notice_complete(ch, &id))
 			return false;
 	return true;

@@ -54,9 +54,10 @@ void nhca_send_end(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc_s
 /*
  * Complete writes whose pages packets have now released: writes in ch->ended, and writes whose
  * notice has arrived.  If a write still has to wait, the next release of pages kicks the channel.
+ * @cost: increased by the number of writes.
  * Return: true if there may be more writes to complete, or if elements of ch->writes became free.
  */
-static bool send_released(struct nhca_channel *ch)
+static bool send_released(struct nhca_channel *ch, u32 *cost)
 {
 	struct nhca_sending *s, *next;
 	bool more = false;
@@ -66,8 +67,9 @@ static bool send_released(struct nhca_channel *ch)
 			break;
 		send_done(ch, s, s->status);
 		more = true;
+		++*cost;
 	}
-	return nhca_notice_complete(ch) || more;
+	return nhca_notice_complete(ch, cost) || more;
 }
 
 /**
@@ -386,30 +388,31 @@ static bool send_pass(struct nhca_channel *ch, int *left)
 }
 
 /*
- * End transfers and flush work requests of a channel in the error state.
- * Return: true if there may be more of them, and no event will call nhca_drr_ready().
+ * End transfers and flush work requests of a channel in the error state, NHCA_CH_FORGET in a turn:
+ * peers may have requested very many reads, and user space may post as fast as this loop flushes.
+ * Return: number of transfers and work requests.  If it is NHCA_CH_FORGET, there may be more of
+ * them; otherwise an event calls nhca_drr_ready() for those that are left.
  */
-static bool send_forget(struct nhca_channel *ch)
+static u32 send_forget(struct nhca_channel *ch)
 {
 	struct nhca_sending *s;
 	u32 n;
 
 	send_asked(ch);
-	/* end at most NHCA_CH_FORGET in a turn, because peers may have requested very many reads */
 	for (n = 0; n < NHCA_CH_FORGET; n++) {
 		s = list_first_entry_or_null(&ch->sending, struct nhca_sending, list);
 		if (!s)
 			break;
 		nhca_send_end(ch, s, IB_WC_WR_FLUSH_ERR);
 	}
-	if (n == NHCA_CH_FORGET)
-		return true;
 	/*
 	 * When a cancel is flushed, the program may reuse the buffer.  So flush only after all
 	 * zero-copy references are released.  Until then, each release kicks the channel.
 	 * nhca_fetch_flush() also waits for copies to the buffer of a read.
 	 */
-	return nhca_zcopy_released(ch->flow, nhca_zcopy_seq(ch->flow)) && nhca_fetch_flush(ch);
+	if (n < NHCA_CH_FORGET && nhca_zcopy_released(ch->flow, nhca_zcopy_seq(ch->flow)))
+		n += nhca_fetch_flush(ch, NHCA_CH_FORGET - n);
+	return n;
 }
 
 bool nhca_send_quantum(struct nhca_channel *ch, u32 *budget)
@@ -420,18 +423,19 @@ bool nhca_send_quantum(struct nhca_channel *ch, u32 *budget)
 	 */
 	int quantum = READ_ONCE(ch->quantum), left = quantum;
 	struct nhca_burst burst = {};
+	u32 used, ended, cost = 0;
 	bool more;
-	u32 used;
 
 	/*
 	 * this call comes first, because it frees elements of ch->writes for the turn's work
 	 * requests
 	 */
-	send_released(ch);
+	send_released(ch, &cost);
 	if (nhca_channel_failed(ch)) {
-		/* send_forget() takes about as long as a whole quantum, and costs as much */
-		left = 0;
-		more = send_forget(ch);
+		/* each of them costs a unit, whatever the quantum is: user space chooses that */
+		ended = send_forget(ch);
+		more = ended == NHCA_CH_FORGET;
+		left = quantum - (int)ended;
 	} else {
 		ch->burst = &burst;
 		more = send_pass(ch, &left);
@@ -442,8 +446,8 @@ bool nhca_send_quantum(struct nhca_channel *ch, u32 *budget)
 	 * complete writes that have ended in this turn; if they have to wait, a release kicks the
 	 * channel
 	 */
-	more |= send_released(ch);
-	used = max(quantum - left, 1);
+	more |= send_released(ch, &cost);
+	used = max(quantum - left + (int)cost, 1);
 	*budget -= min(used, *budget);
 	return more;
 }

@@ -224,7 +224,7 @@ static void rcxt_notice_waits_for_pages(struct kunit *test)
 		notice(f, tid);
 		if (tid == 2)
 			KUNIT_EXPECT_TRUE(test, sent(f, tid));
-		KUNIT_EXPECT_FALSE(test, nhca_notice_complete(&f->ch));
+		KUNIT_EXPECT_FALSE(test, nhca_notice_complete(&f->ch, &(u32){ 0 }));
 		KUNIT_EXPECT_FALSE(test, completed(f, &cqe));
 		KUNIT_EXPECT_TRUE(test, early(f, tid));
 		KUNIT_EXPECT_EQ(test, nhca_rcxt_begin_again(f->rc, tid, TOTAL, SEGMENT), -EBUSY);
@@ -232,7 +232,7 @@ static void rcxt_notice_waits_for_pages(struct kunit *test)
 		f->kicked = 0;
 		nhca_zcopy_put(z);
 		KUNIT_EXPECT_EQ(test, f->kicked, 1);
-		KUNIT_EXPECT_FALSE(test, nhca_notice_complete(&f->ch));
+		KUNIT_EXPECT_FALSE(test, nhca_notice_complete(&f->ch, &(u32){ 0 }));
 		KUNIT_ASSERT_TRUE(test, completed(f, &cqe));
 		KUNIT_EXPECT_EQ(test, cqe.wr_id, WR_ID);
 		KUNIT_EXPECT_EQ(test, (u32)cqe.opcode, (u32)NHCA_WC_CH_WRITE);
@@ -274,7 +274,7 @@ static void rcxt_notice_forgotten(struct kunit *test)
 	nhca_notice_forget(&f->ch, f->rc);
 	nhca_rcxt_end(&f->rd.pool, f->rc, NHCA_RCXT_IDLE);
 	nhca_zcopy_put(z);
-	KUNIT_EXPECT_FALSE(test, nhca_notice_complete(&f->ch));
+	KUNIT_EXPECT_FALSE(test, nhca_notice_complete(&f->ch, &(u32){ 0 }));
 	KUNIT_EXPECT_FALSE(test, completed(f, &cqe));
 	KUNIT_EXPECT_EQ(test, f->ch.noticed.last, NHCA_RCXT_NONE);
 	fixture_free(f);

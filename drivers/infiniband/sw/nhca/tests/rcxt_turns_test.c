@@ -11,6 +11,7 @@
 
 #define BOTH	(NHCA_NOTIFY_INITIATOR | NHCA_NOTIFY_TARGET)
 #define THIRD	(PAIR_QPN + 8)		/* QPN of another channel of end 0 */
+#define FLUSHED	256			/* work requests of a failed channel */
 #define SMALL	NHCA_RCXT_MIN_SEGMENT
 
 static void quantum(struct kunit *test, struct chan *c, u32 shares)
@@ -365,6 +366,48 @@ static void error_ends_transfers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, p->sent, 64);
 }
 
+/*
+ * A failed channel flushes a part of its work requests in each turn, and the turn costs as much as
+ * it flushes, whatever the quantum is.
+ */
+static void error_flushes_in_turns(struct kunit *test)
+{
+	const struct nhca_create_channel_cmd cmd = { .job = PAIR_JOB, .frames = 16, .quantum = 1 };
+	struct pair *p = test->priv;
+	struct chan *c = chan_new(test, &p->end[0], THIRD, 512);
+	u32 budget, turns = 0, all = 0, most = 0, wrong = 0, n;
+	struct nhca_cqe cqe;
+	bool more;
+
+	c->cap.max_send_wr = FLUSHED;
+	KUNIT_ASSERT_EQ(test, chan_create(c, &cmd), 0);
+	for (n = 0; n < FLUSHED; n++) {
+		chan_wqe(c, NHCA_WR_CH_PACKET);
+		chan_push(c);
+	}
+	local_bh_disable();
+	rcu_read_lock();
+	nhca_channel_set_error(c->ch, NHCA_CH_ERR_DEVICE);
+	/* only this test gives the channel turns */
+	nhca_drr_close(c->ch);
+	do {
+		budget = 2 * FLUSHED;
+		more = nhca_send_quantum(c->ch, &budget);
+		for (n = 0; chan_poll(c, false, &cqe); n++)
+			wrong += cqe.wr_id != chan_wr_id(all + n);
+		/* the cost of the turn, and what it has left */
+		wrong += 2 * FLUSHED - budget != max(n, 1U);
+		wrong += more != (n == NHCA_CH_FORGET);
+		most = max(most, n);
+		all += n;
+	} while (more && ++turns < FLUSHED);
+	rcu_read_unlock();
+	local_bh_enable();
+	KUNIT_EXPECT_EQ(test, most, NHCA_CH_FORGET);
+	KUNIT_EXPECT_EQ(test, wrong, 0);
+	KUNIT_EXPECT_EQ(test, all, FLUSHED);
+}
+
 /* Let @b, whose flow is full, answer @count reads of its peer. */
 static void many_answers(struct kunit *test, struct chan *b, u32 count)
 {
@@ -596,6 +639,7 @@ static struct kunit_case rcxt_turns_cases[] = {
 	KUNIT_CASE(release_while_sent),
 	KUNIT_CASE(error_ends_transfers),
 	KUNIT_CASE(error_ends_answers),
+	KUNIT_CASE(error_flushes_in_turns),
 	KUNIT_CASE(destroy_with_answers),
 	KUNIT_CASE(recovery),
 	KUNIT_CASE(create_fails),
