@@ -54,6 +54,7 @@ PARTS_hostile_user := attack ends
 PARTS_hostile_wqes := attack ends
 PARTS_late_reads := late_capture late_channels
 PARTS_direct := direct_disk
+PARTS_direct_files := direct_disk
 PARTS_direct_write := direct_disk
 PARTS_promise := promise_common
 PARTS_raw := raw_end raw_frame

@@ -12,31 +12,12 @@
 
 . "$LAB_SRC/selftests/lib/lib.sh"
 . "$LAB_SRC/selftests/lib/node.sh"
+. "$LAB_SRC/selftests/memory/disks.sh"
 
-# null_disk NAME MIB: make a disk in memory; badblocks and power of its configfs folder change it later
-null_disk() {
-	local dir=/sys/kernel/config/nullb/$1
-	mkdir "$dir" && echo "$2" > "$dir/size" && echo 1 > "$dir/memory_backed" && echo 512 > "$dir/blocksize" &&
-		echo 1 > "$dir/power"
-}
-
-mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
-if ! modprobe null_blk nr_devices=0 || ! null_disk good 64 || ! null_disk bad 8 || ! null_disk files 32; then
+if ! null_disk good 64 || ! null_disk bad 8 || ! null_disk files 32; then
 	notok "the disks are there" "null_blk cannot be set up"
 	exit 1
 fi
-# The device of a disk has the name of the folder; in older kernels its name is a number.
-disk_of() {
-	local disk
-	for _ in $(seq 50); do
-		for disk in "/dev/$1" "/dev/nullb$(cat "/sys/kernel/config/nullb/$1/index")"; do
-			[ -b "$disk" ] && echo "$disk" && return
-		done
-		sleep 0.1
-	done
-	echo "/dev/$1"
-}
-
 good=$(disk_of good)
 bad=$(disk_of bad)
 files=$(disk_of files)
@@ -45,7 +26,7 @@ for disk in "$good" "$bad" "$files"; do
 	dd if=/dev/zero of="$disk" bs=1M oflag=direct status=none 2> "$LIB_TMP/dd"
 done
 # blocks 2048 to 2055 of 512 bytes: 4 KiB at 1 MiB
-echo "+2048-2055" > /sys/kernel/config/nullb/bad/badblocks
+echo "+2048-2055" > $NULL_DISKS/bad/badblocks
 
 leak_snapshot
 memory_mark
@@ -88,7 +69,7 @@ echo N > $insist
 
 # A disk is removed while a process writes to it: its WRITE fails.
 write_forever "$files" sync
-echo 0 > /sys/kernel/config/nullb/files/power
+echo 0 > $NULL_DISKS/files/power
 ended $writer 20
 if [ "$JOB_STATUS" = 3 ] && grep -q "remote operation error" "$LIB_TMP/forever"; then
 	ok "a disk can be removed while it is written"

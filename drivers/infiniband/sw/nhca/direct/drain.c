@@ -70,7 +70,7 @@ struct nhca_direct_run *nhca_drain_next(struct nhca_store *store)
 	struct nhca_arr *arr;
 
 	lockdep_assert_held(&store->pool->lock);
-	run = list_first_entry_or_null(&store->merged, struct nhca_direct_run, list);
+	run = list_first_entry_or_null(&store->again, struct nhca_direct_run, list);
 	if (run) {
 		list_del(&run->list);
 		return run;
@@ -97,7 +97,7 @@ static void drain_merge(struct nhca_direct_pool *pool, struct nhca_direct_run *r
 	memcpy(page_address(run->edge) + arr->start,
 	       page_address(nhca_arr_page(pool, arr)) + arr->start, arr->count - arr->start);
 	run->kind = NHCA_RUN_MERGED;
-	list_add_tail(&run->list, &run->store->merged);
+	list_add_tail(&run->list, &run->store->again);
 	nhca_store_kick(run->store);
 }
 
@@ -121,6 +121,28 @@ static void drain_failed(struct nhca_direct_pool *pool, struct nhca_direct_run *
 	nhca_store_kick(store);
 }
 
+/*
+ * The file system could not begin an I/O request without waiting.  Of several blocks each is tried
+ * by itself, because the others may be in the way.  For a single one the file system may wait.
+ * Return: as nhca_drain_finish().
+ */
+static bool drain_again(struct nhca_direct_pool *pool, struct nhca_direct_run *run)
+{
+	struct nhca_store *store = run->store;
+	bool many = run->n > 1;
+	u32 i;
+
+	nhca_store_kick(store);
+	if (many) {
+		for (i = run->n; i--; )
+			nhca_arr_again(pool, run->arr[i]);
+	} else {
+		run->blocking = true;
+		list_add_tail(&run->list, &store->again);
+	}
+	return many;
+}
+
 bool nhca_drain_finish(struct nhca_direct_pool *pool, struct nhca_direct_run *run)
 {
 	u32 got = clamp_t(ssize_t, run->ret, 0, run->bytes);
@@ -129,6 +151,8 @@ bool nhca_drain_finish(struct nhca_direct_pool *pool, struct nhca_direct_run *ru
 	u32 i;
 
 	lockdep_assert_held(&pool->lock);
+	if (run->ret == -EAGAIN && !run->blocking && !edge)
+		return drain_again(pool, run);
 	store->edges += edge;
 	store->writes += !edge;
 	store->write_bytes += edge ? 0 : got;

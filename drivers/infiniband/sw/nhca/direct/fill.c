@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * I/O requests, and reads from a disk into blocks.  drain.c has the writes.
+ * I/O requests, and reads from a disk into blocks.  drain.c has the writes, and file.c the calls of
+ * the file system.
  *
  * A work item of the region begins the I/O, because the submission of I/O may sleep.  The I/O may
  * end in any context, even within its submission, so nhca_run_done() only queues the request for a
  * bottom half, which changes the states of the blocks and resumes the engines.
  */
-#include <linux/cred.h>
-#include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
-#include <linux/uio.h>
 
 #include "store.h"
 #include "../memory/live.h"
@@ -99,68 +97,6 @@ static void run_put(struct nhca_direct_run *run)
 	rcu_read_unlock();
 }
 
-/* Return: true if the I/O is a write. */
-static bool run_writes(const struct nhca_direct_run *run)
-{
-	return run->kind == NHCA_RUN_WRITE || run->kind == NHCA_RUN_MERGED;
-}
-
-static void run_complete(struct kiocb *iocb, long ret)
-{
-	struct nhca_direct_run *run = container_of(iocb, struct nhca_direct_run, iocb);
-
-	/*
-	 * vfs_iocb_iter_write() has called kiocb_start_write(), and calls kiocb_end_write() only
-	 * if the I/O ends within the call
-	 */
-	if (run_writes(run))
-		kiocb_end_write(iocb);
-	nhca_run_done(run, ret);
-}
-
-static ssize_t run_submit(struct nhca_direct_run *run)
-{
-	struct file *file = run->store->file;
-	struct iov_iter iter;
-
-	iov_iter_bvec(&iter, run_writes(run) ? ITER_SOURCE : ITER_DEST, run->bvec, run->n,
-		      run->bytes);
-	if (!run_writes(run))
-		return vfs_iocb_iter_read(file, &run->iocb, &iter);
-	/* the file has become shorter: it must not grow again */
-	if (run->iocb.ki_pos + run->bytes > i_size_read(file->f_mapping->host))
-		return -EIO;
-	return vfs_iocb_iter_write(file, &run->iocb, &iter);
-}
-
-void nhca_store_submit(struct nhca_direct_run *run)
-{
-	struct nhca_store *store = run->store;
-	const struct cred *old;
-	ssize_t ret;
-
-	run->iocb = (struct kiocb) {
-		.ki_filp = store->file,
-		.ki_pos = store->base + nhca_run_offset(run),
-		.ki_complete = run_complete,
-		.ki_flags = IOCB_DIRECT,
-	};
-	if (run_writes(run))
-		run->iocb.ki_flags |= IOCB_WRITE | (store->sync ? IOCB_DSYNC : 0);
-	/* with the rights of the process that has opened the file */
-	old = override_creds(store->file->f_cred);
-#ifdef CONFIG_BLK_CGROUP
-	kthread_associate_blkcg(store->blkcg);
-#endif
-	ret = run_submit(run);
-#ifdef CONFIG_BLK_CGROUP
-	kthread_associate_blkcg(NULL);
-#endif
-	revert_creds(old);
-	if (ret != -EIOCBQUEUED)
-		nhca_run_done(run, ret);
-}
-
 /* Return: true if block @arr may be read by the same request as the last block of @run. */
 static bool run_takes(const struct nhca_direct_run *run, const struct nhca_arr *arr)
 {
@@ -193,6 +129,7 @@ struct nhca_direct_run *nhca_run_take(struct nhca_store *store, u8 kind)
 	list_del(&run->list);
 	run->store = store;
 	run->kind = kind;
+	run->blocking = false;
 	run->edge = NULL;
 	run->n = 0;
 	run->bytes = 0;
@@ -399,7 +336,7 @@ void nhca_store_init(struct nhca_store *store)
 	INIT_LIST_HEAD(&store->list);
 	INIT_LIST_HEAD(&store->queued);
 	INIT_LIST_HEAD(&store->dirty);
-	INIT_LIST_HEAD(&store->merged);
+	INIT_LIST_HEAD(&store->again);
 	INIT_LIST_HEAD(&store->arrs);
 	INIT_WORK(&store->work, store_work);
 	nhca_flush_init(store);

@@ -7,9 +7,6 @@
  * one.  Blocks that get DIRTY after a flush has begun are counted apart, so that a peer that writes
  * all the time does not delay the flush of another one.
  */
-#include <linux/cred.h>
-#include <linux/fs.h>
-
 #include "store.h"
 
 static void group_init(struct nhca_flush_group *g)
@@ -76,16 +73,6 @@ static void flush_begin(struct nhca_store *store)
 		nhca_store_kick(store);
 	else
 		nhca_flush_continue(store);
-}
-
-int nhca_file_sync(struct nhca_store *store)
-{
-	const struct cred *old = override_creds(store->file->f_cred);
-	int err;
-
-	err = vfs_fsync_range(store->file, store->base, store->base + store->length - 1, 1);
-	revert_creds(old);
-	return err;
 }
 
 /* All blocks of the flush were written. */

@@ -220,7 +220,7 @@ static struct nhca_store *store_make(const struct nhca_direct_attr *attr, struct
 	store->align = align;
 	store->sync = attr->sync;
 	store->depth = attr->depth;
-	store->submit = nhca_store_submit;
+	store->submit = nhca_file_submit;
 	store->fsync = nhca_file_sync;
 	store_charge(store);
 	nhca_store_init(store);

@@ -38,7 +38,7 @@ enum nhca_run_kind {
 /**
  * struct nhca_direct_run - an I/O request: adjacent blocks of a region
  * @iocb:  the kernel's part
- * @list:  in nhca_direct_pool.free_runs or nhca_store.merged
+ * @list:  in nhca_direct_pool.free_runs or nhca_store.again
  * @done:  in nhca_direct_pool.done
  * @store: the region
  * @ret:   bytes that were read or written, or an error
@@ -47,6 +47,7 @@ enum nhca_run_kind {
  * @n:     number of blocks
  * @bytes: bytes to read or write
  * @kind:  enum nhca_run_kind
+ * @blocking: WRITE, MERGED: the file system cannot begin it without waiting: see file.c
  * @edge:  EDGE, MERGED: the page
  * @arr:   the blocks, which are FILLING or DRAINING
  * @bvec:  their pages; EDGE, MERGED: a part of @edge
@@ -61,6 +62,7 @@ struct nhca_direct_run {
 	u32 n;
 	u32 bytes;
 	u8 kind;
+	bool blocking;
 	struct page *edge;
 	struct nhca_arr *arr[NHCA_RUN_MAX];
 	struct bio_vec bvec[NHCA_RUN_MAX];
@@ -85,7 +87,7 @@ struct nhca_flush_group {
  * @list:   in nhca_direct_pool.waiting, or empty
  * @queued: ARRs in the state QUEUED, in the order in which they are read
  * @dirty:  ARRs in the state DIRTY whose turn it is, in the order in which they are written
- * @merged: I/O requests of the kind MERGED that have to begin
+ * @again:  I/O requests that have to begin: of the kind MERGED, and those that could not begin
  * @arrs:   all ARRs of the region
  * @work:   begins I/O requests
  * @io:     I/O requests in progress
@@ -126,7 +128,7 @@ struct nhca_store {
 	struct list_head list;
 	struct list_head queued;
 	struct list_head dirty;
-	struct list_head merged;
+	struct list_head again;
 	struct list_head arrs;
 	struct work_struct work;
 	u32 io;
@@ -290,6 +292,15 @@ int nhca_store_sync(struct nhca_store *store);
  */
 void nhca_flush_continue(struct nhca_store *store);
 
+/* ---- file.c ---- */
+
+/**
+ * nhca_file_submit - nhca_store.submit of a file: read or write the pages of an I/O request
+ * @run: the I/O request
+ * Context: process, sleeps.
+ */
+void nhca_file_submit(struct nhca_direct_run *run);
+
 /**
  * nhca_file_sync - nhca_store.fsync of a file
  * @store: the region
@@ -297,6 +308,8 @@ void nhca_flush_continue(struct nhca_store *store);
  * Return: 0 or a negative errno.
  */
 int nhca_file_sync(struct nhca_store *store);
+
+/* ---- fill.c, drain.c ---- */
 
 /**
  * nhca_store_init - initialize a region and add it to its pool
@@ -316,12 +329,11 @@ void nhca_store_init(struct nhca_store *store);
  */
 void nhca_store_stop(struct nhca_store *store);
 
-/**
- * nhca_store_submit - nhca_store.submit of a file: read or write the pages of a run
- * @run: the I/O request
- * Context: process, sleeps.
- */
-void nhca_store_submit(struct nhca_direct_run *run);
+/* Return: true if an I/O request writes */
+static inline bool nhca_run_writes(const struct nhca_direct_run *run)
+{
+	return run->kind == NHCA_RUN_WRITE || run->kind == NHCA_RUN_MERGED;
+}
 
 /* Return: offset in the region at which an I/O request begins */
 static inline u64 nhca_run_offset(const struct nhca_direct_run *run)

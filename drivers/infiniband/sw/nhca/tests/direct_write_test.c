@@ -261,6 +261,34 @@ static void sync_test(struct kunit *test)
 	disk_free(test, d);
 }
 
+/*
+ * A file system that cannot begin a request of several blocks without waiting gets each block
+ * alone, and may wait the next time.  This is no error.
+ */
+static void again_test(struct kunit *test)
+{
+	struct fake_disk *d = disk_make(test, 16, false);
+	u8 *data = kunit_kzalloc(test, 2 * PAGE_SIZE, GFP_KERNEL);
+	struct nhca_direct_run *run;
+
+	memset(data, 4, 2 * PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 1, 0, data, 2 * PAGE_SIZE, true, true), 0);
+	KUNIT_EXPECT_EQ(test, count_io(d), 1);
+	KUNIT_EXPECT_TRUE(test, disk_end(d, 0, -EAGAIN));
+	KUNIT_EXPECT_EQ(test, count_io(d), 2);
+	KUNIT_EXPECT_TRUE(test, disk_end(d, 0, -EAGAIN));
+	KUNIT_ASSERT_EQ(test, count_io(d), 2);
+	run = list_last_entry(&d->begun, struct nhca_direct_run, list);
+	KUNIT_EXPECT_TRUE(test, run->blocking);
+	KUNIT_EXPECT_EQ(test, nhca_run_offset(run), 0);
+	disk_end_all(d);
+	KUNIT_EXPECT_TRUE(test, disk_is(d, 0, 2 * PAGE_SIZE, 4));
+	KUNIT_EXPECT_EQ(test, d->store.writes, 2);
+	KUNIT_EXPECT_EQ(test, d->store.errors + d->store.lost, 0);
+	KUNIT_EXPECT_EQ(test, free_pmbs(d->pool), 16);
+	disk_free(test, d);
+}
+
 /* A request of several blocks fails: only the bad block is lost. */
 static void bad_block_test(struct kunit *test)
 {
@@ -604,6 +632,7 @@ static struct kunit_case direct_write_cases[] = {
 	KUNIT_CASE(split_test),
 	KUNIT_CASE(elsewhere_test),
 	KUNIT_CASE(sync_test),
+	KUNIT_CASE(again_test),
 	KUNIT_CASE(bad_block_test),
 	KUNIT_CASE(read_test),
 	KUNIT_CASE(stop_test),

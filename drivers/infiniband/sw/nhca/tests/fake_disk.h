@@ -49,11 +49,6 @@ static inline void disk_resumed(void *arg)
 	++*n;
 }
 
-static inline bool disk_run_writes(const struct nhca_direct_run *run)
-{
-	return run->kind == NHCA_RUN_WRITE || run->kind == NHCA_RUN_MERGED;
-}
-
 /* Move the bytes of an I/O request. Return: as the kernel's read and write. */
 static inline ssize_t disk_move(struct fake_disk *d, const struct nhca_direct_run *run)
 {
@@ -64,9 +59,9 @@ static inline ssize_t disk_move(struct fake_disk *d, const struct nhca_direct_ru
 		const struct bio_vec *bv = &run->bvec[i];
 		void *mem = page_address(bv->bv_page) + bv->bv_offset;
 
-		if (disk_run_writes(run) && d->bad == at / PAGE_SIZE)
+		if (nhca_run_writes(run) && d->bad == at / PAGE_SIZE)
 			return -EIO;
-		if (disk_run_writes(run))
+		if (nhca_run_writes(run))
 			memcpy(d->bytes + at, mem, bv->bv_len);
 		else
 			memcpy(mem, d->bytes + at, bv->bv_len);

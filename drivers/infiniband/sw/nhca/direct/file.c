@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Calls of the block layer and of file systems: an I/O request begins, and a file is made durable.
+ *
+ * A write must not make a file longer.  The file system does not check this, and another process
+ * may truncate the file between a check and the write.  The lock that excludes a truncation is
+ * inode->i_rwsem.  The file system takes this lock itself, where a caller can add no check.  With
+ * IOCB_NOWAIT, however, it only tries to get the lock, so a caller may hold the lock in shared mode
+ * meanwhile: file_try() checks the size and begins the write in one section.  A truncation that
+ * comes later waits for the direct I/O in progress (inode_dio_wait()), as for any other.
+ *
+ * A file system writes with IOCB_NOWAIT only where blocks are allocated and not in the page cache.
+ * For other blocks file_prepare() does this first, without a change of the size.  Where the file
+ * system still refuses, for example because it writes each block to a new place, the write is begun
+ * without the lock.  Only there, a truncation between the check and the write may be undone.
+ */
+#include <linux/cred.h>
+#include <linux/falloc.h>
+#include <linux/fs.h>
+#include <linux/kthread.h>
+#include <linux/pagemap.h>
+#include <linux/uio.h>
+
+#include "../compat.h"
+#include "store.h"
+
+static void file_complete(struct kiocb *iocb, long ret)
+{
+	struct nhca_direct_run *run = container_of(iocb, struct nhca_direct_run, iocb);
+
+	/*
+	 * the submission has called kiocb_start_write(), and calls kiocb_end_write() only if the
+	 * I/O ends within the call
+	 */
+	if (nhca_run_writes(run))
+		kiocb_end_write(iocb);
+	nhca_run_done(run, ret);
+}
+
+/* Prepare the kernel's part of an I/O request.  @flags: additional flags of the kiocb */
+static void file_iocb(struct nhca_direct_run *run, struct iov_iter *iter, int flags)
+{
+	struct nhca_store *store = run->store;
+	bool write = nhca_run_writes(run);
+
+	run->iocb = (struct kiocb) {
+		.ki_filp = store->file,
+		.ki_pos = store->base + nhca_run_offset(run),
+		.ki_complete = file_complete,
+		.ki_flags = IOCB_DIRECT | flags,
+	};
+	if (write)
+		run->iocb.ki_flags |= IOCB_WRITE | (store->sync ? IOCB_DSYNC : 0);
+	iov_iter_bvec(iter, write ? ITER_SOURCE : ITER_DEST, run->bvec, run->n, run->bytes);
+}
+
+/* Return: true if the file is long enough for an I/O request. */
+static bool file_reaches(const struct nhca_direct_run *run)
+{
+	const struct nhca_store *store = run->store;
+
+	return store->base + nhca_run_offset(run) + run->bytes <=
+	       i_size_read(store->file->f_mapping->host);
+}
+
+/*
+ * Begin a write without waiting for the file system.
+ * @contended: set to true if others wait for the lock, so that the file system could not get it
+ * Return: as write_iter(); -EIO: the file is too short; -EAGAIN.
+ */
+static ssize_t file_try(struct nhca_direct_run *run, bool *contended)
+{
+	struct file *file = run->store->file;
+	struct inode *inode = file->f_mapping->host;
+	struct iov_iter iter;
+	ssize_t ret = -EIO;
+
+	file_iocb(run, &iter, IOCB_NOWAIT);
+	*contended = false;
+	kiocb_start_write(&run->iocb);
+	inode_lock_shared(inode);
+	if (file_reaches(run)) {
+		/* some file systems do not do this if they must not wait */
+		file_update_time(file);
+		ret = file->f_op->write_iter(&run->iocb, &iter);
+	}
+	if (ret == -EAGAIN) {
+		/* others that wait can only go on after this section */
+		if (inode_trylock_shared(inode))
+			inode_unlock_shared(inode);
+		else
+			*contended = true;
+	}
+	inode_unlock_shared(inode);
+	if (ret != -EIOCBQUEUED)
+		kiocb_end_write(&run->iocb);
+	return ret;
+}
+
+static ssize_t file_overwrite(struct nhca_direct_run *run)
+{
+	bool contended;
+	ssize_t ret;
+
+	do {
+		ret = file_try(run, &contended);
+	} while (contended);
+	return ret == -EOPNOTSUPP ? -EAGAIN : ret;
+}
+
+/*
+ * Do for a write what IOCB_NOWAIT forbids: empty the page cache, remove set-user-ID bits, allocate
+ * blocks.  The file does not get longer.  Return: 0 or a negative errno.
+ */
+static int file_prepare(struct nhca_direct_run *run)
+{
+	struct file *file = run->store->file;
+	loff_t pos = run->store->base + nhca_run_offset(run);
+	loff_t last = pos + run->bytes - 1;
+	int err;
+
+	if (!file_reaches(run))
+		return -EIO;
+	err = filemap_write_and_wait_range(file->f_mapping, pos, last);
+	if (err)
+		return err;
+	/* if a page is dirty again, the write fails with -EAGAIN */
+	invalidate_inode_pages2_range(file->f_mapping, pos >> PAGE_SHIFT, last >> PAGE_SHIFT);
+	err = vfs_fallocate(file, FALLOC_FL_KEEP_SIZE, pos, run->bytes);
+	return err == -EOPNOTSUPP ? 0 : err;
+}
+
+/* Begin a write.  Return: as write_iter(); -EAGAIN: try again, as nhca_drain_finish() says. */
+static ssize_t file_write(struct nhca_direct_run *run)
+{
+	struct file *file = run->store->file;
+	struct iov_iter iter;
+	ssize_t ret;
+
+	if (!S_ISBLK(file->f_mapping->host->i_mode) && (file->f_mode & FMODE_NOWAIT) &&
+	    !run->blocking) {
+		ret = file_overwrite(run);
+		if (ret == -EAGAIN)
+			ret = file_prepare(run) ?: file_overwrite(run);
+		return ret;
+	}
+	if (!file_reaches(run))
+		return -EIO;
+	file_iocb(run, &iter, 0);
+	return vfs_iocb_iter_write(file, &run->iocb, &iter);
+}
+
+static ssize_t file_read(struct nhca_direct_run *run)
+{
+	struct iov_iter iter;
+
+	file_iocb(run, &iter, 0);
+	return vfs_iocb_iter_read(run->store->file, &run->iocb, &iter);
+}
+
+void nhca_file_submit(struct nhca_direct_run *run)
+{
+	struct nhca_store *store = run->store;
+	const struct cred *old;
+	ssize_t ret;
+
+	/* with the rights of the process that has opened the file */
+	old = override_creds(store->file->f_cred);
+#ifdef CONFIG_BLK_CGROUP
+	kthread_associate_blkcg(store->blkcg);
+#endif
+	ret = nhca_run_writes(run) ? file_write(run) : file_read(run);
+#ifdef CONFIG_BLK_CGROUP
+	kthread_associate_blkcg(NULL);
+#endif
+	revert_creds(old);
+	if (ret != -EIOCBQUEUED)
+		nhca_run_done(run, ret);
+}
+
+int nhca_file_sync(struct nhca_store *store)
+{
+	const struct cred *old = override_creds(store->file->f_cred);
+	int err;
+
+	err = vfs_fsync_range(store->file, store->base, store->base + store->length - 1, 1);
+	revert_creds(old);
+	return err;
+}
