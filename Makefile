@@ -55,6 +55,7 @@ PARTS_hostile_wqes := attack ends
 PARTS_late_reads := late_capture late_channels
 PARTS_direct := direct_disk
 PARTS_direct_files := direct_disk
+PARTS_direct_hung := direct_disk
 PARTS_direct_write := direct_disk
 PARTS_promise := promise_common
 PARTS_raw := raw_end raw_frame

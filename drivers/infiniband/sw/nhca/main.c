@@ -16,7 +16,6 @@
 #include <rdma/rdma_netlink.h>
 
 #include "nhca.h"
-#include "direct/direct.h"
 #include "ingress/ingress.h"
 #include "memory/debug.h"
 #include "memory/memory.h"
@@ -646,12 +645,9 @@ static int __init nhca_init(void)
 	err = nhca_memory_init();
 	if (err)
 		goto err_icrc;
-	err = nhca_direct_init();
-	if (err)
-		goto err_memory;
 	err = nhca_qp_table_init();
 	if (err)
-		goto err_direct;
+		goto err_memory;
 	err = nhca_net_init(nhca_sk_data_ready, nhca_sk_rest);
 	if (err)
 		goto err_qp_table;
@@ -668,8 +664,6 @@ err_net:
 	nhca_net_exit();
 err_qp_table:
 	nhca_qp_table_exit();
-err_direct:
-	nhca_direct_exit();
 err_memory:
 	nhca_memory_exit();
 err_icrc:
@@ -689,7 +683,6 @@ static void __exit nhca_exit(void)
 	nhca_channel_exit();
 	nhca_shared_exit();
 	nhca_qp_table_exit();
-	nhca_direct_exit();
 	nhca_memory_exit();
 	nhca_icrc_exit();
 }

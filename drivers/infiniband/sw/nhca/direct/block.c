@@ -147,7 +147,7 @@ void nhca_block_wait(struct nhca_direct_pool *pool, struct nhca_fault *f, struct
 	if (arr)
 		nhca_bh_queue(&pool->tell);
 	else
-		queue_delayed_work(nhca_direct_wq, &pool->poll, NHCA_POLL_TIME);
+		queue_delayed_work(pool->wq, &pool->poll, NHCA_POLL_TIME);
 }
 
 int nhca_store_want(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 off, u64 len,

@@ -23,6 +23,11 @@ struct nhca_direct_pool;
 #define NHCA_DIRECT_BLOCKS_MIN	16
 /* ARRs (pool.h) for each block of the pool: the default and the maximum */
 #define NHCA_DIRECT_RANGES	4
+/*
+ * Bytes that a pool takes at least of NHCA_POOL_DIRECT: each pool has a thread of the kernel for its
+ * workqueue, so this bounds their number.
+ */
+#define NHCA_DIRECT_CHARGE	SZ_1M
 /* bytes that an operation reads in advance, unless the region sets another number */
 #define NHCA_DIRECT_DEPTH	SZ_1M
 
@@ -136,24 +141,8 @@ int nhca_direct_query(struct ib_mr *ibmr, struct nhca_direct_info *info);
  */
 int nhca_direct_sync(struct ib_mr *ibmr);
 
-/**
- * nhca_direct_init - allocate the workqueue when the module is loaded
- * Context: process, sleeps.
- * Return: 0 or -ENOMEM.
- */
-int nhca_direct_init(void);
-
-/**
- * nhca_direct_exit - destroy the workqueue when the module is unloaded; no pool is left
- * Context: process, sleeps.
- */
-void nhca_direct_exit(void);
-
 #else
 #define NHCA_HAS_DIRECT		0
-
-static inline int nhca_direct_init(void) { return 0; }
-static inline void nhca_direct_exit(void) { }
 #endif
 
 #endif /* NHCA_DIRECT_H */

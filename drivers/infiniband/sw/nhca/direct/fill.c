@@ -15,6 +15,8 @@
 
 /* ARRs that nhca_store_stop() drops before it releases the lock for a moment */
 #define STOP_BATCH	256
+/* jiffies after which a process that waits for a disk says so */
+#define STOP_CHECK	(10 * HZ)
 
 void nhca_store_wait(struct nhca_store *store)
 {
@@ -71,7 +73,7 @@ static void pool_poll(struct work_struct *work)
 		/* blocks of owners that were destroyed or do not go on may have all ARRs */
 		nhca_pool_release(pool, NHCA_RUN_FIRST);
 		nhca_pool_wake(pool);
-		queue_delayed_work(nhca_direct_wq, &pool->poll, NHCA_POLL_TIME);
+		queue_delayed_work(pool->wq, &pool->poll, NHCA_POLL_TIME);
 	}
 	/* also regions whose blocks nhca_store_placed() has left to this work */
 	kick_all(pool);
@@ -213,7 +215,7 @@ static void store_short(struct nhca_store *store)
 	if (!list_empty(&store->queued) || !list_empty(&store->dirty)) {
 		nhca_store_wait(store);
 		pool->short_of = true;
-		queue_delayed_work(nhca_direct_wq, &pool->poll, NHCA_POLL_TIME);
+		queue_delayed_work(pool->wq, &pool->poll, NHCA_POLL_TIME);
 	}
 	spin_unlock_bh(&pool->lock);
 }
@@ -377,6 +379,27 @@ static bool store_drop(struct nhca_store *store)
 	return false;
 }
 
+/*
+ * Wait for the disk.  A process that was killed waits as well, as for any direct I/O: the bytes
+ * were acknowledged, and the I/O uses the file.  It wakes up now and then, as submit_bio_wait()
+ * does, so that the kernel's detector of hung tasks, which may panic, does not report the wait.
+ */
+static void store_wait(struct nhca_store *store)
+{
+	unsigned long begin = jiffies;
+	bool told = false;
+
+	while (!wait_event_timeout(store->pool->idle, store_idle(store), STOP_CHECK)) {
+		if (!told)
+			pr_warn("nhca: %s (process %d) waits for the disk of a region (%pD)\n",
+				current->comm, task_tgid_nr(current), store->file);
+		told = true;
+	}
+	if (told)
+		pr_info("nhca: %s (process %d) has waited %lu s for the disk of a region (%pD)\n",
+			current->comm, task_tgid_nr(current), (jiffies - begin) / HZ, store->file);
+}
+
 void nhca_store_stop(struct nhca_store *store)
 {
 	struct nhca_direct_pool *pool = store->pool;
@@ -393,7 +416,7 @@ void nhca_store_stop(struct nhca_store *store)
 		nhca_pool_wake(pool);
 	spin_unlock_bh(&pool->lock);
 	nhca_store_kick(store);
-	wait_event(pool->idle, store_idle(store));
+	store_wait(store);
 	/* nothing is queued or DIRTY, so the region does not wait again */
 	spin_lock_bh(&pool->lock);
 	list_del_init(&store->list);
@@ -432,7 +455,9 @@ int nhca_fill_init(struct nhca_direct_pool *pool)
 	INIT_DELAYED_WORK(&pool->poll, pool_poll);
 	pool->nruns = clamp_t(u32, pool->num / 4, 8, 256);
 	pool->runs = kvcalloc(pool->nruns, sizeof(*pool->runs), GFP_KERNEL_ACCOUNT);
-	if (!pool->runs)
+	/* WQ_MEM_RECLAIM: this host may get free memory only after a peer has read its data */
+	pool->wq = alloc_workqueue("nhca_direct", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	if (!pool->runs || !pool->wq)
 		return -ENOMEM;
 	for (i = 0; i < pool->nruns; i++)
 		list_add_tail(&pool->runs[i].list, &pool->free_runs);
@@ -451,6 +476,8 @@ void nhca_fill_fini(struct nhca_direct_pool *pool)
 	local_bh_disable();
 	nhca_pool_tell(pool);
 	local_bh_enable();
+	if (pool->wq)
+		destroy_workqueue(pool->wq);
 	for (i = 0; pool->edges && i < pool->nedges; i++)
 		if (pool->edges[i])
 			__free_page(pool->edges[i]);

@@ -55,7 +55,7 @@ void nhca_flush_continue(struct nhca_store *store)
 {
 	lockdep_assert_held(&store->pool->lock);
 	if (store->flush_busy)
-		queue_work(nhca_direct_wq, &store->flush_work);
+		queue_work(store->pool->wq, &store->flush_work);
 }
 
 /* Begin the next flush, if one is wanted and none is in progress. */

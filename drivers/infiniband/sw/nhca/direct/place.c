@@ -184,7 +184,7 @@ static void place_kick(struct nhca_store *store, bool end)
 		nhca_store_kick(store);
 	} else {
 		nhca_store_wait(store);
-		queue_delayed_work(nhca_direct_wq, &pool->poll, 1);
+		queue_delayed_work(pool->wq, &pool->poll, 1);
 	}
 }
 

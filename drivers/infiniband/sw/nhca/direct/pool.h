@@ -208,6 +208,8 @@ struct nhca_arr {
  *             they were short of something, or because more blocks will follow
  * @line:      struct nhca_feed: owners that wait for a free ARR
  * @woken:     struct nhca_feed: owners whose wait has ended, and which @tell resumes
+ * @wq:        runs @poll and the work items of the regions; owned.  Each pool has its own, because
+ *             a disk that hangs keeps the threads of the workqueue that wait for the disk
  * @short_of:  regions of @waiting need PMBs or I/O requests: see nhca_direct_more()
  * @poll:      lets regions and owners that wait for PMBs, I/O requests or ARRs try again
  * @tell:      handles I/O requests that have ended, and resumes owners
@@ -246,6 +248,7 @@ struct nhca_direct_pool {
 	struct list_head waiting;
 	struct list_head line;
 	struct list_head woken;
+	struct workqueue_struct *wq;
 	bool short_of;
 	struct delayed_work poll;
 	struct nhca_bh tell;

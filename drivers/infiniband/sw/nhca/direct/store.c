@@ -12,8 +12,6 @@
 /* rights with which the file is written */
 #define WRITE_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE)
 
-struct workqueue_struct *nhca_direct_wq;
-
 /* ---- pools ---- */
 
 static void pool_free(struct kref *ref)
@@ -69,7 +67,8 @@ struct nhca_direct_pool *nhca_direct_pool_create(struct nhca_users *users, struc
 	kref_init(&pool->ref);
 	pool->users = users;
 	pool->user = user;
-	pool->bytes = (long)(blocks + nhca_direct_edges(blocks)) << PAGE_SHIFT;
+	pool->bytes = max_t(long, NHCA_DIRECT_CHARGE,
+			    (long)(blocks + nhca_direct_edges(blocks)) << PAGE_SHIFT);
 	err = users ? nhca_pool_take(users, user, NHCA_POOL_DIRECT, pool->bytes) : 0;
 	if (err) {
 		kfree(pool);
@@ -297,16 +296,4 @@ int nhca_direct_sync(struct ib_mr *ibmr)
 	struct nhca_backing *b = nhca_mr_backing(ibmr);
 
 	return b ? nhca_store_sync(to_nhca_store(b)) : -EINVAL;
-}
-
-int nhca_direct_init(void)
-{
-	/* WQ_MEM_RECLAIM: this host may get free memory only after a peer has read its data */
-	nhca_direct_wq = alloc_workqueue("nhca_direct", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	return nhca_direct_wq ? 0 : -ENOMEM;
-}
-
-void nhca_direct_exit(void)
-{
-	destroy_workqueue(nhca_direct_wq);
 }

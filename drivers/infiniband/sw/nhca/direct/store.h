@@ -187,13 +187,10 @@ static inline u32 nhca_store_block(const struct nhca_store *store, u64 index)
 	return min_t(u64, PAGE_SIZE, store->length - index * PAGE_SIZE);
 }
 
-/* the workqueue of all regions */
-extern struct workqueue_struct *nhca_direct_wq;
-
 /* Begin the queued I/O of a region soon. */
 static inline void nhca_store_kick(struct nhca_store *store)
 {
-	queue_work(nhca_direct_wq, &store->work);
+	queue_work(store->pool->wq, &store->work);
 }
 
 /* functions of regions (block.c, place.c, store.c) */
@@ -325,7 +322,7 @@ void nhca_store_init(struct nhca_store *store);
  *
  * On return all DIRTY blocks were written, no I/O of the region is in progress, and no ARR belongs
  * to it.
- * Context: process, sleeps as long as the disk takes.
+ * Context: process, sleeps as long as the disk takes, also if the process is killed.
  */
 void nhca_store_stop(struct nhca_store *store);
 
@@ -428,7 +425,7 @@ void nhca_store_wait(struct nhca_store *store);
 void nhca_direct_more(struct nhca_direct_pool *pool);
 
 /**
- * nhca_fill_init - make the I/O requests of a pool
+ * nhca_fill_init - make the I/O requests and the workqueue of a pool
  * @pool: the pool; nhca_pool_init() was called
  * Context: process, sleeps.
  * Return: 0 or -ENOMEM.
@@ -436,7 +433,7 @@ void nhca_direct_more(struct nhca_direct_pool *pool);
 int nhca_fill_init(struct nhca_direct_pool *pool);
 
 /**
- * nhca_fill_fini - stop the work of a pool and free its I/O requests
+ * nhca_fill_fini - stop the work of a pool and free its I/O requests and workqueue
  * @pool: the pool; it has no regions
  * Context: process, sleeps.
  */

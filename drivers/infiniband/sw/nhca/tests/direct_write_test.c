@@ -462,16 +462,16 @@ static void more_test(struct kunit *test)
 	}
 	KUNIT_EXPECT_FALSE(test, pool->short_of);
 	spin_unlock_bh(&pool->lock);
-	flush_workqueue(nhca_direct_wq);
+	flush_workqueue(pool->wq);
 	KUNIT_EXPECT_EQ(test, atomic_read(&kicked), WAITERS);
 
 	spin_lock_bh(&pool->lock);
 	for (i = 0; i < WAITERS; i++)
 		nhca_store_wait(&stores[i]);
 	spin_unlock_bh(&pool->lock);
-	mod_delayed_work(nhca_direct_wq, &pool->poll, 0);
+	mod_delayed_work(pool->wq, &pool->poll, 0);
 	flush_delayed_work(&pool->poll);
-	flush_workqueue(nhca_direct_wq);
+	flush_workqueue(pool->wq);
 	KUNIT_EXPECT_EQ(test, atomic_read(&kicked), 2 * WAITERS);
 	disk_free(test, d);
 }
