@@ -16,6 +16,7 @@
 #include <rdma/rdma_netlink.h>
 
 #include "nhca.h"
+#include "direct/direct.h"
 #include "ingress/ingress.h"
 #include "memory/debug.h"
 #include "memory/memory.h"
@@ -637,6 +638,7 @@ static struct rdma_link_ops nhca_link_ops = {
 
 static int __init nhca_init(void)
 {
+	struct dentry *debugfs;
 	int err;
 
 	err = nhca_icrc_init();
@@ -656,7 +658,9 @@ static int __init nhca_init(void)
 		goto err_net;
 
 	nhca_addr_notify();
-	nhca_memory_debug_init(nhca_debugfs_init());
+	debugfs = nhca_debugfs_init();
+	nhca_memory_debug_init(debugfs);
+	nhca_direct_debug_init(debugfs);
 	rdma_link_register(&nhca_link_ops);
 	return 0;
 

@@ -23,6 +23,14 @@ LINE = re.compile(r"\s(\d+\.\d+): (nhca_\w+): dev \d+ qpn (0x[0-9a-f]+|0): (.*)$
 PACKET = re.compile(r"(\w+) (\S+) peer (\S+) psn (\d+) packets (\d+) payload (\d+)")
 LOCAL = re.compile(r"(\S+) peer (\S+) psn (\d+) npsn (\d+) bytes (\d+)")
 STARTED = re.compile(r"(\S+) wr_id (\S+) length (\d+)")
+BEGUN = re.compile(r"(\w+) key (\S+) offset (\d+) bytes (\d+) blocks (\d+)")
+ENDED = re.compile(r"(\w+) key (\S+) offset (\d+) result (-?\d+)")
+BLOCK = re.compile(r"(\w+) key (\S+) op (\d+) index (\d+)")
+AGAIN = -11
+# the states that a block may have before each state
+BEFORE = {"queued": {"free"}, "filling": {"queued"}, "ready": {"filling"}, "failed": {"filling"}, "sent": {"ready"},
+          "collecting": {"queued"}, "dirty": {"collecting", "draining"}, "draining": {"dirty"},
+          "free": {"queued", "ready", "failed", "sent", "collecting", "draining"}}
 COMPLETED = re.compile(r"(\S+) wr_id (\S+) status (\S+) length (\d+) ns (\d+)")
 
 Event = collections.namedtuple("Event", "at kind qpn text")
@@ -98,6 +106,9 @@ def sequence(events, _more):
     behind = {}
     for event, (service, op, _, psn, count, _) in fields(events, "nhca_packet_sent", PACKET):
         if service != "RC" or not op.startswith(("SEND", "WRITE")):
+            # Other requests take PSNs, too, and responses do not.
+            if service == "RC" and "RESP" not in op and "ACK" not in op:
+                behind.pop(event.qpn, None)
             continue
         expected = behind.get(event.qpn, int(psn))
         # PSNs wrap. A smaller PSN is a retransmission.
@@ -171,10 +182,59 @@ def keys(events, _more):
         yield f"keys of processes that have ended were not revoked: {sorted(opened)[:5]}"
 
 
+def disks(events, more):
+    """Compares the I/O requests of regions of files with the counters."""
+    begun = [values for _, values in fields(events, "nhca_direct_begun", BEGUN)]
+    ended = [(*values[:3], int(values[3])) for _, values in fields(events, "nhca_direct_ended", ENDED)]
+    # Requests that read the same place for several operations may end in another order.
+    wanted = collections.defaultdict(list)
+    errors = 0
+    for kind, key, offset, size, _ in begun:
+        wanted[kind, key, offset].append(int(size))
+    for *place, result in ended:
+        sizes = wanted[tuple(place)]
+        if not sizes:
+            yield f"nhca_direct_ended: {place} has not begun"
+            return
+        errors += result not in (*sizes, AGAIN)
+        sizes.remove(result if result in sizes else sizes[0])
+    for name, count in (
+            ("direct_io_begun", len(begun)), ("direct_io_ended", len(ended)), ("direct_io_errors", errors),
+            ("direct_io_blocks", sum(int(values[4]) for values in begun)),
+            ("direct_io_edges", sum(one[0] == "edge" for one in ended)),
+            ("direct_io_again", sum(one[3] == AGAIN for one in ended)),
+            ("direct_read_bytes", sum(max(one[3], 0) for one in ended if one[0] == "read")),
+            ("direct_write_bytes", sum(max(one[3], 0) for one in ended if one[0] in ("write", "merged"))),
+            ("direct_waits", sum(event.kind == "nhca_direct_wait" for event in events)),
+            ("direct_flushes", sum(event.kind == "nhca_direct_flushed" for event in events))):
+        if count != more[name]:
+            yield f"nhca_direct: {count} for {name}, the counter has {more[name]}"
+
+
+def blocks(events, _more):
+    """Checks that each block of an operation goes through its states in order, and is free in the end."""
+    # Operations of several queue pairs may have the same number and use the same block.
+    states = collections.defaultdict(list)
+    for event, (state, *block) in fields(events, "nhca_direct_block", BLOCK):
+        mine = states[tuple(block)]
+        before = next((one for one in mine if one in BEFORE[state]), None)
+        if before:
+            mine.remove(before)
+        elif "free" not in BEFORE[state]:
+            yield f"{event}: the block was {mine}"
+        if state != "free":
+            mine.append(state)
+    left = [block for block, mine in states.items() if mine]
+    if left:
+        yield f"blocks are not free: {left[:5]}"
+
+
 PROMISES = (("every packet is in an event", packets), ("PSNs have no gaps", sequence),
             ("work requests start and complete at the traced times", requests),
             ("every retry and NAK is in an event", retries),
-            ("a key is revoked before its LOCAL_INV completes", keys))
+            ("a key is revoked before its LOCAL_INV completes", keys),
+            ("every I/O request of a region of a file is in an event", disks),
+            ("blocks of regions of files have their states in order", blocks))
 
 
 def judge(device, name, wanted):

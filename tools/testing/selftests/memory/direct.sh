@@ -33,6 +33,42 @@ memory_mark
 report direct "$good" "$bad" "${ROUNDS:-200}"
 report direct_write "$good" "$bad" "${ROUNDS:-200}"
 
+# The events of some tests, and the counters.
+traced() {
+	python3 "$LAB_SRC/selftests/life/trace.py" begin "$RDMA_DEV" || exit 1
+	report "$@"
+	report python3 "$LAB_SRC/selftests/life/trace.py" judge "$RDMA_DEV" "$1: $5" nhca_direct_begun nhca_direct_ended \
+		nhca_direct_block nhca_direct_wait
+}
+
+traced direct_write "$good" "$bad" 20 "an acknowledged WRITE"
+traced direct_write "$good" "$bad" 20 "parts of the same blocks"
+traced direct_write "$good" "$bad" 20 "a lost block"
+traced direct_write "$good" "$bad" 20 "flushed bytes"
+traced direct "$good" "$bad" 20 "peers read"
+
+# debugfs shows a region and its pool while they exist
+direct_write "$good" "$bad" 0 > "$LIB_TMP/shown" &
+writer=$!
+for _ in $(seq 100); do
+	grep -q writing "$LIB_TMP/shown" && break
+	sleep 0.1
+done
+stores=$(cat /sys/kernel/debug/nhca/stores) pools=$(cat /sys/kernel/debug/nhca/pools)
+kill -KILL $writer
+ended $writer 20
+if [[ $stores == *" $RDMA_DEV pool "*" async offset 0 length 67108864 "*" errors 0 "*" file "* ]] &&
+	[[ $pools == "$RDMA_DEV pool "*" blocks 64 used "*" stores 1 "* ]]; then
+	ok "debugfs shows regions and pools"
+else
+	notok "debugfs shows regions and pools" "pools: $pools, stores: $stores"
+fi
+if [ -z "$(cat /sys/kernel/debug/nhca/stores /sys/kernel/debug/nhca/pools)" ]; then
+	ok "debugfs shows no region and pool of an ended process"
+else
+	notok "debugfs shows no region and pool of an ended process" "$(cat /sys/kernel/debug/nhca/stores)"
+fi
+
 # Files of a file system.  It can be frozen, because no write is left open in it, and unmounted.
 mnt=$LIB_TMP/files
 if [ -z "$FILES" ]; then

@@ -133,11 +133,13 @@ static void feed_seek(struct nhca_feed *feed, struct nhca_store *store, u64 op, 
 		feed->next = index;
 }
 
-void nhca_block_wait(struct nhca_direct_pool *pool, struct nhca_fault *f, struct nhca_arr *arr)
+void nhca_block_wait(struct nhca_store *store, struct nhca_fault *f, struct nhca_arr *arr)
 {
+	struct nhca_direct_pool *pool = store->pool;
 	struct nhca_feed *feed = nhca_fault_feed(f);
 
 	lockdep_assert_held(&pool->lock);
+	nhca_store_count_wait(store, arr ? NHCA_WAIT_BLOCK : NHCA_WAIT_RANGE);
 	if (arr && (arr->state == NHCA_ARR_QUEUED || arr->state == NHCA_ARR_FILLING)) {
 		arr->waited = true;
 		return;
@@ -176,7 +178,7 @@ int nhca_store_want(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 of
 	block_ahead(store, f, feed, off >> PAGE_SHIFT);
 	arr = block_queue(store, f, op, off >> PAGE_SHIFT, feed->end, true);
 	feed->next = max(feed->next, (off >> PAGE_SHIFT) + !!arr);
-	nhca_block_wait(pool, f, arr);
+	nhca_block_wait(store, f, arr);
 	nhca_store_kick(store);
 	spin_unlock(&pool->lock);
 	return -EAGAIN;

@@ -24,8 +24,8 @@ struct nhca_direct_pool;
 /* ARRs (pool.h) for each block of the pool: the default and the maximum */
 #define NHCA_DIRECT_RANGES	4
 /*
- * Bytes that a pool takes at least of NHCA_POOL_DIRECT: each pool has a thread of the kernel for its
- * workqueue, so this bounds their number.
+ * Bytes that a pool takes at least of NHCA_POOL_DIRECT: each pool has a thread of the kernel for
+ * its workqueue, so this bounds their number.
  */
 #define NHCA_DIRECT_CHARGE	SZ_1M
 /* bytes that an operation reads in advance, unless the region sets another number */
@@ -59,7 +59,7 @@ struct nhca_direct_attr {
 
 /**
  * nhca_direct_pool_create - make a pool
- * @users:  accounts of the device, which outlive the pool; NULL: the memory is not limited (tests)
+ * @dev:    the device, which outlives the pool; NULL: the memory is not limited (tests)
  * @user:   account that the memory is charged to, or NULL; it outlives the pool
  * @blocks: number of blocks of PAGE_SIZE, from NHCA_DIRECT_BLOCKS_MIN on
  * @ranges: number of ARRs; 0: the default
@@ -67,7 +67,7 @@ struct nhca_direct_attr {
  * Return: the pool, for nhca_direct_pool_put(); ERR_PTR: -EINVAL: @blocks or @ranges is out of
  * range; -ENOMEM; -EINTR: a fatal signal is pending; an error of nhca_pool_take().
  */
-struct nhca_direct_pool *nhca_direct_pool_create(struct nhca_users *users, struct nhca_user *user,
+struct nhca_direct_pool *nhca_direct_pool_create(struct nhca_dev *dev, struct nhca_user *user,
 						 u32 blocks, u32 ranges);
 
 /**
@@ -141,8 +141,17 @@ int nhca_direct_query(struct ib_mr *ibmr, struct nhca_direct_info *info);
  */
 int nhca_direct_sync(struct ib_mr *ibmr);
 
+/**
+ * nhca_direct_debug_init - make the debugfs files "pools" and "stores"
+ * @dir: directory of the module
+ * Context: process, sleeps.
+ */
+void nhca_direct_debug_init(struct dentry *dir);
+
 #else
 #define NHCA_HAS_DIRECT		0
+
+static inline void nhca_direct_debug_init(struct dentry *dir) { }
 #endif
 
 #endif /* NHCA_DIRECT_H */

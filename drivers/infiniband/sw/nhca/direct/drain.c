@@ -110,6 +110,7 @@ static void drain_failed(struct nhca_direct_pool *pool, struct nhca_direct_run *
 	if (run->n == 1) {
 		if (!store->sync) {
 			store->lost++;
+			nhca_direct_count(pool, NHCA_CNT_DIRECT_LOST, 1);
 			store->wb_err = store->last_error;
 		}
 		nhca_arr_drained(pool, run->arr[0], store->last_error);
@@ -132,6 +133,7 @@ static bool drain_again(struct nhca_direct_pool *pool, struct nhca_direct_run *r
 	bool many = run->n > 1;
 	u32 i;
 
+	nhca_direct_count(pool, NHCA_CNT_DIRECT_AGAIN, 1);
 	nhca_store_kick(store);
 	if (many) {
 		for (i = run->n; i--; )
@@ -156,6 +158,8 @@ bool nhca_drain_finish(struct nhca_direct_pool *pool, struct nhca_direct_run *ru
 	store->edges += edge;
 	store->writes += !edge;
 	store->write_bytes += edge ? 0 : got;
+	nhca_direct_count(pool, NHCA_CNT_DIRECT_EDGES, edge);
+	nhca_direct_count(pool, NHCA_CNT_DIRECT_WRITE_BYTES, edge ? 0 : got);
 	if (edge && got == run->bytes) {
 		drain_merge(pool, run);
 		return false;

@@ -12,6 +12,7 @@
 
 #include "store.h"
 #include "../memory/live.h"
+#include "../observe/trace_direct.h"
 
 /* ARRs that nhca_store_stop() drops before it releases the lock for a moment */
 #define STOP_BATCH	256
@@ -61,6 +62,12 @@ static void kick_all(struct nhca_direct_pool *pool)
 		cond_resched();
 		spin_lock_bh(&pool->lock);
 	}
+}
+
+void nhca_store_count_wait(struct nhca_store *store, enum nhca_direct_wait what)
+{
+	nhca_direct_count(store->pool, NHCA_CNT_DIRECT_WAITS, 1);
+	trace_nhca_direct_wait(nhca_direct_dev(store->pool), store->backing.key, what);
 }
 
 static void pool_poll(struct work_struct *work)
@@ -220,6 +227,16 @@ static void store_short(struct nhca_store *store)
 	spin_unlock_bh(&pool->lock);
 }
 
+static void run_begin(const struct nhca_direct_run *run)
+{
+	struct nhca_store *store = run->store;
+
+	nhca_direct_count(store->pool, NHCA_CNT_DIRECT_BEGUN, 1);
+	nhca_direct_count(store->pool, NHCA_CNT_DIRECT_BLOCKS, run->n);
+	trace_nhca_direct_begun(nhca_direct_dev(store->pool), store->backing.key, run->kind,
+				nhca_run_offset(run), run->bytes, run->n);
+}
+
 void nhca_store_run(struct nhca_store *store)
 {
 	struct nhca_direct_pool *pool = store->pool;
@@ -231,6 +248,7 @@ void nhca_store_run(struct nhca_store *store)
 		run = nhca_drain_next(store) ?: run_next(store);
 		spin_unlock_bh(&pool->lock);
 		if (run) {
+			run_begin(run);
 			atomic_set(&run->refs, 2);
 			store->submit(run);
 			run_put(run);
@@ -262,6 +280,7 @@ void nhca_run_failed(struct nhca_direct_run *run, u32 got)
 	struct nhca_store *store = run->store;
 
 	store->errors++;
+	nhca_direct_count(store->pool, NHCA_CNT_DIRECT_ERRORS, 1);
 	store->last_error = run->ret < 0 ? -run->ret : EIO;
 	store->last_error_at = nhca_run_offset(run) + got;
 }
@@ -275,6 +294,7 @@ static void fill_finish(struct nhca_direct_pool *pool, struct nhca_direct_run *r
 
 	store->reads++;
 	store->read_bytes += got;
+	nhca_direct_count(pool, NHCA_CNT_DIRECT_READ_BYTES, got);
 	if (got < run->bytes)
 		nhca_run_failed(run, got);
 	for (i = 0; i < run->n; i++) {
@@ -292,6 +312,9 @@ static void run_finish(struct nhca_direct_pool *pool, struct nhca_direct_run *ru
 	struct nhca_store *store = run->store;
 
 	lockdep_assert_held(&pool->lock);
+	nhca_direct_count(pool, NHCA_CNT_DIRECT_ENDED, 1);
+	trace_nhca_direct_ended(nhca_direct_dev(pool), store->backing.key, run->kind,
+				nhca_run_offset(run), run->ret);
 	if (run->kind == NHCA_RUN_READ)
 		fill_finish(pool, run);
 	else if (!nhca_drain_finish(pool, run))
@@ -344,6 +367,7 @@ void nhca_store_init(struct nhca_store *store)
 	nhca_flush_init(store);
 	store->depth = clamp_t(u32, (store->depth ?: NHCA_DIRECT_DEPTH) / PAGE_SIZE, NHCA_RUN_FIRST,
 			       pool->num / 2);
+	nhca_store_debug_add(store);
 }
 
 static bool store_idle(struct nhca_store *store)
@@ -384,7 +408,7 @@ static bool store_drop(struct nhca_store *store)
  * were acknowledged, and the I/O uses the file.  It wakes up now and then, as submit_bio_wait()
  * does, so that the kernel's detector of hung tasks, which may panic, does not report the wait.
  */
-static void store_wait(struct nhca_store *store)
+static void stop_wait(struct nhca_store *store)
 {
 	unsigned long begin = jiffies;
 	bool told = false;
@@ -406,6 +430,7 @@ void nhca_store_stop(struct nhca_store *store)
 
 	spin_lock_bh(&pool->lock);
 	store->dying = true;
+	store->closing = jiffies;
 	while (store_drop(store)) {
 		spin_unlock_bh(&pool->lock);
 		cond_resched();
@@ -416,13 +441,14 @@ void nhca_store_stop(struct nhca_store *store)
 		nhca_pool_wake(pool);
 	spin_unlock_bh(&pool->lock);
 	nhca_store_kick(store);
-	store_wait(store);
+	stop_wait(store);
 	/* nothing is queued or DIRTY, so the region does not wait again */
 	spin_lock_bh(&pool->lock);
 	list_del_init(&store->list);
 	spin_unlock_bh(&pool->lock);
 	cancel_work_sync(&store->work);
 	cancel_work_sync(&store->flush_work);
+	nhca_store_debug_del(store);
 	WARN_ON_ONCE(!list_empty(&store->arrs));
 }
 

@@ -8,6 +8,7 @@
  * all the time does not delay the flush of another one.
  */
 #include "store.h"
+#include "../observe/trace_direct.h"
 
 static void group_init(struct nhca_flush_group *g)
 {
@@ -91,6 +92,9 @@ static void flush_end(struct work_struct *work)
 		store->wb_err = 0;
 	}
 	store->flushes++;
+	nhca_direct_count(pool, NHCA_CNT_DIRECT_FLUSHES, 1);
+	trace_nhca_direct_flushed(nhca_direct_dev(pool), store->backing.key,
+				  store->flushing.persistent, err);
 	group_tell(pool, &store->flushing, err);
 	store->flush_busy = false;
 	flush_begin(store);
@@ -123,6 +127,7 @@ int nhca_store_flush(struct nhca_backing *b, struct nhca_fault *f, u64 op, bool 
 	if (store->dying) {
 		err = -EACCES;
 	} else if (nhca_fault_begin(f)) {
+		nhca_store_count_wait(store, NHCA_WAIT_FLUSH);
 		nhca_fault_write_op(f, op);
 		/* the position of a READ is not valid any more */
 		feed->backing = NULL;

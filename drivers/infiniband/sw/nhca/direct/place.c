@@ -164,7 +164,7 @@ int nhca_place_want(struct nhca_store *store, struct nhca_fault *f, u64 op, u64 
 				place_ahead(store, key, end);
 			}
 		}
-		nhca_block_wait(pool, f, arr);
+		nhca_block_wait(store, f, arr);
 		nhca_store_kick(store);
 	}
 	spin_unlock(&pool->lock);

@@ -9,6 +9,7 @@
 
 #include "pool.h"
 #include "store.h"
+#include "../observe/trace_direct.h"
 
 /* ARRs of each state that nhca_pool_release() examines, to bound the time with the lock held */
 #define RELEASE_SCAN	256
@@ -39,6 +40,12 @@ static bool state_has_list(enum nhca_arr_state state)
 	       state != NHCA_ARR_DRAINING;
 }
 
+static void arr_trace(const struct nhca_direct_pool *pool, const struct nhca_arr *arr)
+{
+	trace_nhca_direct_block(nhca_direct_dev(pool), arr->key.store->backing.key, arr->key.op,
+				arr->key.index, arr->state);
+}
+
 /* Change the state of an ARR, which is in no list. */
 static void arr_enter(struct nhca_direct_pool *pool, struct nhca_arr *arr,
 		      enum nhca_arr_state state)
@@ -48,6 +55,8 @@ static void arr_enter(struct nhca_direct_pool *pool, struct nhca_arr *arr,
 	pool->nfree_arrs -= arr->state == NHCA_ARR_FREE;
 	pool->nfree_arrs += state == NHCA_ARR_FREE;
 	arr->state = state;
+	if (trace_nhca_direct_block_enabled())
+		arr_trace(pool, arr);
 	if (state_has_list(state))
 		list_add_tail(&arr->list, &pool->arrs_in[state]);
 	else
@@ -121,8 +130,8 @@ static void arr_free(struct nhca_direct_pool *pool, struct nhca_arr *arr)
 	hlist_del_init(&arr->node);
 	list_del_init(&arr->by_store);
 	nhca_fault_put(arr->key.fault);
-	arr->key = (struct nhca_arr_key) {};
 	arr_enter(pool, arr, NHCA_ARR_FREE);
+	arr->key = (struct nhca_arr_key) {};
 	nhca_pool_wake(pool);
 }
 
@@ -164,8 +173,8 @@ struct nhca_arr *nhca_arr_take(struct nhca_direct_pool *pool, const struct nhca_
 	if (!arr)
 		return NULL;
 	list_del(&arr->list);
-	arr_enter(pool, arr, NHCA_ARR_QUEUED);
 	arr->key = *key;
+	arr_enter(pool, arr, NHCA_ARR_QUEUED);
 	nhca_fault_get(key->fault);
 	arr->total = total;
 	arr->got = 0;
@@ -342,6 +351,7 @@ static u32 release_collecting(struct nhca_direct_pool *pool, u32 n)
 			struct nhca_store *store = arr->key.store;
 
 			store->splits += arr->count > arr->start;
+			nhca_direct_count(pool, NHCA_CNT_DIRECT_SPLITS, arr->count > arr->start);
 			arr->early = true;
 			found += arr->count == arr->start;
 			nhca_arr_install(pool, arr);
@@ -373,6 +383,7 @@ u64 nhca_pool_release(struct nhca_direct_pool *pool, u32 n)
 		if (found >= n || time_before(jiffies, arr->stamp + NHCA_READY_AGE))
 			break;
 		arr->key.store->refills++;
+		nhca_direct_count(pool, NHCA_CNT_DIRECT_REFILLS, 1);
 		nhca_arr_drop(pool, arr);
 		found++;
 	}
@@ -430,6 +441,7 @@ int nhca_pool_init(struct nhca_direct_pool *pool, u32 blocks, u32 ranges)
 	INIT_LIST_HEAD(&pool->free_pmbs);
 	INIT_LIST_HEAD(&pool->resting);
 	INIT_LIST_HEAD(&pool->waiting);
+	INIT_LIST_HEAD(&pool->stores);
 	INIT_LIST_HEAD(&pool->line);
 	INIT_LIST_HEAD(&pool->woken);
 	for (i = 0; i < NHCA_ARR_STATES; i++)

@@ -38,6 +38,7 @@
 
 #include "../bh.h"
 #include "../memory/backing.h"
+#include "../observe/counters.h"
 #include "direct.h"
 
 struct nhca_store;
@@ -72,6 +73,18 @@ enum nhca_pmb_owner {
 	NHCA_PMB_POOL,
 	NHCA_PMB_DEVICE,
 	NHCA_PMB_ADAPTER,
+};
+
+/**
+ * enum nhca_direct_wait - what a requester or responder waits for
+ * @NHCA_WAIT_BLOCK: the disk, or a PMB for a block
+ * @NHCA_WAIT_RANGE: an ARR
+ * @NHCA_WAIT_FLUSH: a flush
+ */
+enum nhca_direct_wait {
+	NHCA_WAIT_BLOCK,
+	NHCA_WAIT_RANGE,
+	NHCA_WAIT_FLUSH,
 };
 
 /**
@@ -219,7 +232,9 @@ struct nhca_arr {
  * @edges_free: number of @edges that are not in use; these are the first in the array
  * @idle:      woken when a region that is being freed has no I/O, DIRTY block or flush left
  * @number:    see nhca_direct_pool_set_number()
- * @users:     accounts of the device, or NULL
+ * @dev:       its device, which outlives it; NULL in tests
+ * @list:      in the list of all pools (debug.c)
+ * @stores:    all regions; under a lock of debug.c
  * @user:      account that the memory is charged to, or NULL
  * @bytes:     amount that was charged
  */
@@ -258,10 +273,26 @@ struct nhca_direct_pool {
 	u32 edges_free;
 	wait_queue_head_t idle;
 	u32 number;
-	struct nhca_users *users;
+	struct nhca_dev *dev;
+	struct list_head list;
+	struct list_head stores;
 	struct nhca_user *user;
 	long bytes;
 };
+
+/* Add to a counter of the pool's device.  Context: any. */
+static inline void nhca_direct_count(const struct nhca_direct_pool *pool, enum nhca_counter which,
+				     u64 n)
+{
+	if (pool->dev)
+		nhca_dev_count_add(pool->dev, which, n);
+}
+
+/* Return: number of the pool's device, for traces */
+static inline u32 nhca_direct_dev(const struct nhca_direct_pool *pool)
+{
+	return pool->dev ? pool->dev->ibdev.index : 0;
+}
 
 /*
  * The functions below run with the pool's lock held, unless they say otherwise.  They only change

@@ -18,10 +18,11 @@ static void pool_free(struct kref *ref)
 {
 	struct nhca_direct_pool *pool = container_of(ref, struct nhca_direct_pool, ref);
 
+	nhca_direct_debug_del(pool);
 	nhca_fill_fini(pool);
 	nhca_pool_fini(pool);
-	if (pool->users)
-		nhca_pool_give(pool->users, pool->user, NHCA_POOL_DIRECT, pool->bytes);
+	if (pool->dev)
+		nhca_pool_give(&pool->dev->users, pool->user, NHCA_POOL_DIRECT, pool->bytes);
 	kfree(pool);
 }
 
@@ -50,7 +51,7 @@ bool nhca_direct_pool_used(struct nhca_direct_pool *pool)
 	return kref_read(&pool->ref) > 1;
 }
 
-struct nhca_direct_pool *nhca_direct_pool_create(struct nhca_users *users, struct nhca_user *user,
+struct nhca_direct_pool *nhca_direct_pool_create(struct nhca_dev *dev, struct nhca_user *user,
 						 u32 blocks, u32 ranges)
 {
 	struct nhca_direct_pool *pool;
@@ -65,17 +66,18 @@ struct nhca_direct_pool *nhca_direct_pool_create(struct nhca_users *users, struc
 	if (!pool)
 		return ERR_PTR(-ENOMEM);
 	kref_init(&pool->ref);
-	pool->users = users;
+	pool->dev = dev;
 	pool->user = user;
 	pool->bytes = max_t(long, NHCA_DIRECT_CHARGE,
 			    (long)(blocks + nhca_direct_edges(blocks)) << PAGE_SHIFT);
-	err = users ? nhca_pool_take(users, user, NHCA_POOL_DIRECT, pool->bytes) : 0;
+	err = dev ? nhca_pool_take(&dev->users, user, NHCA_POOL_DIRECT, pool->bytes) : 0;
 	if (err) {
 		kfree(pool);
 		return ERR_PTR(err);
 	}
 	err = nhca_pool_init(pool, blocks, ranges);
 	err = nhca_fill_init(pool) ?: err;
+	nhca_direct_debug_add(pool);
 	if (err) {
 		nhca_direct_pool_put(pool);
 		return ERR_PTR(err);

@@ -85,6 +85,7 @@ struct nhca_flush_group {
  * @backing: memory/'s part
  * @pool:   its pool; counted; its lock protects what is not constant below
  * @list:   in nhca_direct_pool.waiting, or empty
+ * @member: in nhca_direct_pool.stores
  * @queued: ARRs in the state QUEUED, in the order in which they are read
  * @dirty:  ARRs in the state DIRTY whose turn it is, in the order in which they are written
  * @again:  I/O requests that have to begin: of the kind MERGED, and those that could not begin
@@ -121,11 +122,13 @@ struct nhca_flush_group {
  * @errors: I/O requests that have failed or were too short
  * @last_error: errno of the last of them
  * @last_error_at: offset in the region at which it failed
+ * @closing: the time in jiffies at which the region began to end; valid if @dying
  */
 struct nhca_store {
 	struct nhca_backing backing;
 	struct nhca_direct_pool *pool;
 	struct list_head list;
+	struct list_head member;
 	struct list_head queued;
 	struct list_head dirty;
 	struct list_head again;
@@ -162,6 +165,7 @@ struct nhca_store {
 	u64 errors;
 	int last_error;
 	u64 last_error_at;
+	unsigned long closing;
 };
 
 /**
@@ -193,6 +197,24 @@ static inline void nhca_store_kick(struct nhca_store *store)
 	queue_work(store->pool->wq, &store->work);
 }
 
+/**
+ * nhca_direct_debug_add - show a pool in debugfs
+ * nhca_direct_debug_del - no longer show it; it need not have been added
+ * @pool: the pool
+ * Context: process, sleeps.
+ */
+void nhca_direct_debug_add(struct nhca_direct_pool *pool);
+void nhca_direct_debug_del(struct nhca_direct_pool *pool);
+
+/**
+ * nhca_store_debug_add - show a region in debugfs
+ * nhca_store_debug_del - no longer show it
+ * @store: the region, whose pool is initialized
+ * Context: process, sleeps.
+ */
+void nhca_store_debug_add(struct nhca_store *store);
+void nhca_store_debug_del(struct nhca_store *store);
+
 /* functions of regions (block.c, place.c, store.c) */
 extern const struct nhca_backing_ops nhca_store_ops;
 
@@ -221,11 +243,20 @@ static inline struct nhca_arr_key nhca_block_key(struct nhca_store *store, struc
 
 /**
  * nhca_block_wait - let a requester or responder wait
- * @pool: the pool; its lock is held
- * @f:    the requester or responder, for which nhca_fault_begin() has returned true
- * @arr:  the ARR to wait for; NULL: wait in line for a free one
+ * @store: the region
+ * @f:     the requester or responder, for which nhca_fault_begin() has returned true
+ * @arr:   the ARR to wait for; NULL: wait in line for a free one
+ * Context: pool's lock held.
  */
-void nhca_block_wait(struct nhca_direct_pool *pool, struct nhca_fault *f, struct nhca_arr *arr);
+void nhca_block_wait(struct nhca_store *store, struct nhca_fault *f, struct nhca_arr *arr);
+
+/**
+ * nhca_store_count_wait - count and trace that a requester or responder has to wait
+ * @store: the region
+ * @what:  enum nhca_direct_wait
+ * Context: any.
+ */
+void nhca_store_count_wait(struct nhca_store *store, enum nhca_direct_wait what);
 
 /**
  * nhca_place_seg - nhca_store_seg() for bytes that will be written

@@ -28,6 +28,7 @@ struct ib_mr *nhca_mr_backed(struct nhca_dev *dev, struct ib_pd *pd, struct nhca
 	mr->kind = NHCA_MR_BACKED;
 	mr->ops = &backed_ops;
 	mr->backing = b;
+	b->key = mr->mkey.key;
 	nhca_mr_start(mr, iova, length);
 	return &mr->ibmr;
 }

@@ -101,9 +101,11 @@ struct nhca_backing_ops {
 /**
  * struct nhca_backing - what supplies the bytes of a region; a part of the supplier's structure
  * @ops: its functions
+ * @key: L_Key of the region, for traces; 0 before nhca_mr_backed()
  */
 struct nhca_backing {
 	const struct nhca_backing_ops *ops;
+	u32 key;
 };
 
 #ifdef CONFIG_INFINIBAND_ON_DEMAND_PAGING

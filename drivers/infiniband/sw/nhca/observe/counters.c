@@ -64,6 +64,19 @@ static const struct rdma_stat_desc counter_descs[] = {
 	[NHCA_CNT_CNP_SENT].name		= "tx_cnp_pkts",
 	[NHCA_CNT_RX_ECN_MARKED].name		= "rx_ecn_marked_pkts",
 	[NHCA_CNT_LINK_DOWNED].name		= "link_downed",
+	[NHCA_CNT_DIRECT_BEGUN].name		= "direct_io_begun",
+	[NHCA_CNT_DIRECT_ENDED].name		= "direct_io_ended",
+	[NHCA_CNT_DIRECT_BLOCKS].name		= "direct_io_blocks",
+	[NHCA_CNT_DIRECT_EDGES].name		= "direct_io_edges",
+	[NHCA_CNT_DIRECT_AGAIN].name		= "direct_io_again",
+	[NHCA_CNT_DIRECT_ERRORS].name		= "direct_io_errors",
+	[NHCA_CNT_DIRECT_READ_BYTES].name	= "direct_read_bytes",
+	[NHCA_CNT_DIRECT_WRITE_BYTES].name	= "direct_write_bytes",
+	[NHCA_CNT_DIRECT_WAITS].name		= "direct_waits",
+	[NHCA_CNT_DIRECT_REFILLS].name		= "direct_refills",
+	[NHCA_CNT_DIRECT_SPLITS].name		= "direct_splits",
+	[NHCA_CNT_DIRECT_LOST].name		= "direct_lost_blocks",
+	[NHCA_CNT_DIRECT_FLUSHES].name		= "direct_flushes",
 };
 
 struct rdma_hw_stats *nhca_alloc_hw_stats(struct ib_device *ibdev, u32 port)

@@ -74,12 +74,32 @@ enum nhca_counter {
 	NHCA_CNT_CNP_SENT,
 	NHCA_CNT_RX_ECN_MARKED,
 	NHCA_CNT_LINK_DOWNED,
+	/* regions of files; they count only for the device, not for an rdma_counter */
+	NHCA_CNT_DIRECT_BEGUN,		/* I/O requests that have begun */
+	NHCA_CNT_DIRECT_ENDED,		/* I/O requests that have ended */
+	NHCA_CNT_DIRECT_BLOCKS,		/* blocks of the requests that have begun */
+	NHCA_CNT_DIRECT_EDGES,		/* requests that have read a part of a block to change it */
+	NHCA_CNT_DIRECT_AGAIN,		/* requests that the file system could not begin */
+	NHCA_CNT_DIRECT_ERRORS,		/* requests that have failed or were too short */
+	NHCA_CNT_DIRECT_READ_BYTES,
+	NHCA_CNT_DIRECT_WRITE_BYTES,
+	NHCA_CNT_DIRECT_WAITS,		/* times that a requester or responder had to wait */
+	NHCA_CNT_DIRECT_REFILLS,	/* blocks that lost their memory before they were sent */
+	NHCA_CNT_DIRECT_SPLITS,		/* blocks that were written before they were complete */
+	NHCA_CNT_DIRECT_LOST,		/* blocks that were acknowledged and could not be written */
+	NHCA_CNT_DIRECT_FLUSHES,
 	NHCA_CNT_MAX
 };
 
 struct nhca_counters {
 	u64 v[NHCA_CNT_MAX];
 };
+
+/* Add to a counter of the device itself.  Context: any. */
+static inline void nhca_dev_count_add(struct nhca_dev *dev, enum nhca_counter which, u64 n)
+{
+	this_cpu_add(dev->counters->v[which], n);
+}
 
 /* Count an event that belongs to no queue pair.  Context: any. */
 static inline void nhca_dev_count(struct nhca_dev *dev, enum nhca_counter which)

@@ -98,7 +98,7 @@ static int UVERBS_HANDLER(NHCA_METHOD_DIRECT_POOL_ALLOC)(struct uverbs_attr_bund
 	err = uverbs_copy_from(&ranges, attrs, NHCA_ATTR_DIRECT_POOL_ALLOC_RANGES);
 	if (err)
 		return err;
-	pool = nhca_direct_pool_create(&dev->users, uc->user, blocks, ranges);
+	pool = nhca_direct_pool_create(dev, uc->user, blocks, ranges);
 	if (IS_ERR(pool))
 		return PTR_ERR(pool);
 	err = direct_pool_number(uc, pool);
