@@ -56,6 +56,7 @@ PARTS_late_reads := late_capture late_channels
 PARTS_direct := direct_disk
 PARTS_direct_files := direct_disk
 PARTS_direct_hung := direct_disk
+PARTS_direct_power := direct_disk
 PARTS_direct_write := direct_disk
 PARTS_promise := promise_common
 PARTS_raw := raw_end raw_frame

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A disk hangs while regions of it are in use.  Both ends are in this process; verbs_test.h describes
- * the printed results.
+ * A disk hangs while regions of it are in use.  Both ends are in this process; verbs_test.h
+ * describes the printed results.
  *
- *   direct_hung NAME GOOD-DISK	NAME is that of a device of the device mapper, which dmsetup suspends
+ *   direct_hung NAME GOOD-DISK	dmsetup suspends and resumes NAME, a device of the device mapper
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -75,8 +75,8 @@ static bool good_works(struct pair *p)
 }
 
 /*
- * The disk hangs.  Regions of another pool work, and end.  The region of the disk ends when the disk
- * works again, and what was acknowledged is there.
+ * The disk hangs.  Regions of another pool work, and end.  The region of the disk ends when the
+ * disk works again, and what was acknowledged is there.
  */
 static bool hangs(struct pair *p, unsigned int flags)
 {
@@ -180,10 +180,53 @@ static bool kill_sync(struct pair *p)
 	return region_close(&r);
 }
 
+#define MANY	600
+
+static void *sync_region(void *mr)
+{
+	return (void *)(intptr_t)nhcadv_direct_sync(mr);
+}
+
+/* More flushes hang than a workqueue has workers. */
+static bool many_hang(struct pair *p)
+{
+	static pthread_t thread[MANY];
+	struct ibv_mr *mr[MANY];
+	struct region r = {};
+	unsigned int n = 0;
+	void *ret;
+	bool good;
+
+	if (!region_open_write(&r, hung_disk, POOL, 0) ||
+	    !make_pair(p, (struct pair_opts){ .size = BUF }))
+		return false;
+	for (unsigned int i = 0; i < MANY; i++) {
+		mr[i] = reg_write(&r, 0);
+		REQUIRE(mr[i], "region %u: %m", i);
+	}
+	if (!dmsetup("suspend --noflush"))
+		return false;
+	while (n < MANY && !pthread_create(&thread[n], NULL, sync_region, mr[n]))
+		n++;
+	sleep(3);
+	good = good_works(p);
+	if (!dmsetup("resume"))
+		return false;
+	for (unsigned int i = 0; i < n; i++) {
+		pthread_join(thread[i], &ret);
+		good &= !ret || fail("nhcadv_direct_sync: %s", strerror((intptr_t)ret));
+	}
+	for (unsigned int i = 0; i < MANY; i++)
+		VERB(ibv_dereg_mr(mr[i]));
+	REQUIRE(n == MANY, "only %u threads", n);
+	return good && region_close(&r);
+}
+
 static const struct test tests[] = {
 	{ "only the region of a disk that hangs waits", hangs_late, false },
 	{ "only the SYNC region of a disk that hangs waits", hangs_sync, false },
 	{ "a process that waits for a flush can be killed", kill_sync, false },
+	{ "600 flushes that hang do not stop another pool", many_hang, false },
 };
 
 int main(int argc, char **argv)
