@@ -16,6 +16,8 @@
  *   -l LIST		 work requests of one post, of which the last is signaled (1)
  *   -c EVERY		 signal the last request of every n-th post, like -Q of perftest (1)
  *   -w COUNT		 messages before the measurement begins (a tenth of -n, plus -l)
+ *   -f FILE		 the passive end lets WRITE and READ access a region of this file or disk;
+ *			 with -y a WRITE ends when its bytes are on the disk
  *   -b			 poll for completions; without it, sleep until a completion event
  *   -p PORT		 TCP port at which the ends meet
  *   -P			 the passive end also sets marks for a profile; useful only if each end
@@ -26,8 +28,11 @@
  * no ACKs, so a stream ends only after the credit for its last SENDs has come back.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <getopt.h>
 #include <sched.h>
+
+#include <infiniband/nhcadv_direct.h>
 
 #include "connect.h"
 #include "profile.h"
@@ -45,7 +50,8 @@ static const char * const op_names[] = { "write", "read", "send" };
 static struct options {
 	enum op op;
 	enum ibv_qp_type type;
-	bool pingpong, alone, idle, polls, both_mark;
+	bool pingpong, alone, idle, polls, both_mark, sync;
+	const char *file;
 	uint32_t size, count, warm, qps, depth, list, every;
 } o = { .op = WRITE, .type = IBV_QPT_RC, .size = 65536, .count = 1000, .warm = UINT32_MAX, .qps = 1,
 	.depth = 32, .list = 1, .every = 1 };
@@ -386,9 +392,30 @@ static void pingpong_run(void)
 
 /* ---- both ends ---- */
 
+/* What the other end accesses: the memory, or a region of a file whose blocks take 1 MiB. */
+static struct address target(void)
+{
+	struct nhcadv_direct_pool_init_attr pool = { .blocks = 256 };
+	struct nhcadv_direct_file_attr attr = {
+		.length = (size_t)SLOTS * o.size, .flags = o.sync ? NHCADV_DIRECT_SYNC : 0,
+		.access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
+	};
+	struct ibv_mr *disk;
+
+	if (!o.file || peer_host)
+		return (struct address){ .rkey = mr->rkey, .va = (uintptr_t)memory };
+	attr.fd = open(o.file, O_RDWR);
+	attr.pool = nhcadv_direct_alloc_pool(context, &pool);
+	if (attr.fd < 0 || !attr.pool)
+		die("cannot open %s or make a pool: %s", o.file, strerror(errno));
+	disk = nhcadv_direct_reg_file(pd, &attr);
+	must(disk);
+	return (struct address){ .rkey = disk->rkey };
+}
+
 static void prepare(void)
 {
-	struct address mine_at[QPS_MAX];
+	struct address mine_at[QPS_MAX], place;
 	uint32_t q;
 
 	channel = ibv_create_comp_channel(context);
@@ -404,10 +431,12 @@ static void prepare(void)
 	mr = ibv_reg_mr(pd, memory, (size_t)SLOTS * o.size + GRH,
 			IBV_ACCESS_LOCAL_WRITE | REMOTE_ACCESS);
 	must(mr);
+	place = target();
 	for (q = 0; q < o.qps; q++) {
 		qps[q] = qp_make(o.type, send_cq, recv_cq, o.depth + 8, receives);
 		end_init(qps[q]);
-		mine_at[q] = (struct address){ qps[q]->qp_num, mr->rkey, (uintptr_t)memory };
+		mine_at[q] = place;
+		mine_at[q].qpn = qps[q]->qp_num;
 		credit[q] = receives;
 	}
 	if (o.alone) {
@@ -463,13 +492,16 @@ int main(int argc, char **argv)
 
 	program = "load";
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	while ((letter = getopt(argc, argv, "bc:d:g:k:l:m:n:o:p:Pq:s:t:w:")) != -1)
+	while ((letter = getopt(argc, argv, "bc:d:f:g:k:l:m:n:o:p:Pq:s:t:w:y")) != -1)
 		switch (letter) {
 		case 'b':
 			o.polls = true;
 			break;
 		case 'c':
 			o.every = strtoul(optarg, NULL, 0);
+			break;
+		case 'f':
+			o.file = optarg;
 			break;
 		case 'k':
 			o.depth = strtoul(optarg, NULL, 0);
@@ -500,6 +532,9 @@ int main(int argc, char **argv)
 			break;
 		case 'w':
 			o.warm = strtoul(optarg, NULL, 0);
+			break;
+		case 'y':
+			o.sync = true;
 			break;
 		default:
 			if (peer_option(letter))
