@@ -269,7 +269,7 @@ static void time_out_ack(struct nhca_piggyback *piggyback)
 {
 	local_bh_disable();
 	if (atomic_read(&piggyback->pending)) {
-		piggyback->asked = 0;
+		piggyback->req_at = 0;
 		nhca_piggyback_timer(&piggyback->timer);
 	}
 	local_bh_enable();

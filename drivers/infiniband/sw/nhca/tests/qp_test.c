@@ -227,7 +227,7 @@ static void late_packets_test(struct kunit *test)
 }
 
 /* If an ACK is due when the QP is destroyed, it is not sent. */
-static void owed_at_the_end_test(struct kunit *test)
+static void ack_due_at_the_end_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
 
@@ -345,7 +345,7 @@ static int resources(struct nhca_qp *qp, u8 n)
  * A QP in SQD can change its number of responder resources, but not while a READ is unanswered: the
  * change fails with -EBUSY, and the READ is answered.
  */
-static void owed_answers_test(struct kunit *test)
+static void responses_due_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
 	struct nhca_hdr h = fix_hdr(f->qp, NHCA_SVC_RC | NHCA_OP_READ_REQUEST, FIX_RQ_PSN);
@@ -494,11 +494,11 @@ static struct kunit_case nhca_qp_cases[] = {
 	KUNIT_CASE(old_batch_test),
 	KUNIT_CASE(old_ack_test),
 	KUNIT_CASE(late_packets_test),
-	KUNIT_CASE(owed_at_the_end_test),
+	KUNIT_CASE(ack_due_at_the_end_test),
 	KUNIT_CASE(number_test),
 	KUNIT_CASE(closed_key_test),
 	KUNIT_CASE(closed_key_error_test),
-	KUNIT_CASE(owed_answers_test),
+	KUNIT_CASE(responses_due_test),
 	KUNIT_CASE(event_call_chain_test),
 	KUNIT_CASE(datagram_rate_test),
 	{}

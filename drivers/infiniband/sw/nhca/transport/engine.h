@@ -590,19 +590,19 @@ void nhca_piggyback_reset(struct nhca_piggyback *piggyback);
 
 /**
  * nhca_piggyback_waits - decide whether the ACK up to the expected PSN waits for a reply
- * @hopes: the consumer may reply to the message
+ * @may_reply: the consumer may reply to the message
  * Context: rq.lock held.
  * Return: true if the ACK waits: the next request carries the ACK, or a timer sends it soon.
  */
-bool nhca_piggyback_waits(struct nhca_qp *qp, bool hopes);
+bool nhca_piggyback_waits(struct nhca_qp *qp, bool may_reply);
 
 /**
  * nhca_piggyback_drop - forget a waiting ACK, because a response is sent that acknowledges as much
- * nhca_piggyback_settle - send a waiting ACK, because no request will carry it
+ * nhca_piggyback_flush - send a waiting ACK, because no request will carry it
  * Context: rq.lock held; settle: RCU read side.
  */
 void nhca_piggyback_drop(struct nhca_qp *qp);
-void nhca_piggyback_settle(struct nhca_qp *qp);
+void nhca_piggyback_flush(struct nhca_qp *qp);
 
 /**
  * nhca_piggyback_clock - read the clock of nhca_piggyback.asked

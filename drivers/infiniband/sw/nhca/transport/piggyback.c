@@ -22,13 +22,13 @@
  * A reply is quick if it is sent within the round-trip time after the request.  A round-trip time
  * below 250 units of the clock counts as 250 units, one above 2,000 units as 2,000 units.
  */
-#define NHCA_PIGGYBACK_SOON		250U
-#define NHCA_PIGGYBACK_LATE		2000U
+#define NHCA_PIGGYBACK_RTT_MIN		250U
+#define NHCA_PIGGYBACK_RTT_MAX		2000U
 /* number of consecutive quick replies before an ACK waits for a reply: initially, and at most */
 #define NHCA_PIGGYBACK_FIRST		8U
 #define NHCA_PIGGYBACK_MAX		0x8000U
 /* number of quick replies after which nhca_piggyback.needed is halved */
-#define NHCA_PIGGYBACK_FORGIVEN	256
+#define NHCA_PIGGYBACK_HALVE	256
 /* maximum number of PSNs that a waiting ACK covers: the peer's initial window */
 #define NHCA_PIGGYBACK_PSNS		16
 /* flag in nhca_piggyback.pending, beside the PSN */
@@ -41,12 +41,12 @@ u32 nhca_piggyback_clock(void)
 }
 
 /* Return: the longest time of a quick reply, in units of the clock. */
-static u32 nhca_piggyback_soon(const struct nhca_qp *qp)
+static u32 nhca_piggyback_rtt(const struct nhca_qp *qp)
 {
 	/* round-trip time in microseconds, with the time that the peer's ACKs waited for replies */
 	u32 us = READ_ONCE(qp->sq.rtx->rtt) >> 3;
 
-	return clamp(us, NHCA_PIGGYBACK_SOON, NHCA_PIGGYBACK_LATE);
+	return clamp(us, NHCA_PIGGYBACK_RTT_MIN, NHCA_PIGGYBACK_RTT_MAX);
 }
 
 /*
@@ -70,7 +70,7 @@ static void nhca_piggyback_quick(struct nhca_piggyback *piggyback)
 	if (READ_ONCE(piggyback->quick) < NHCA_PIGGYBACK_MAX)
 		WRITE_ONCE(piggyback->quick, READ_ONCE(piggyback->quick) + 1);
 	WRITE_ONCE(piggyback->good, READ_ONCE(piggyback->good) + 1);
-	if (READ_ONCE(piggyback->good) < NHCA_PIGGYBACK_FORGIVEN)
+	if (READ_ONCE(piggyback->good) < NHCA_PIGGYBACK_HALVE)
 		return;
 	WRITE_ONCE(piggyback->needed, max(READ_ONCE(piggyback->needed) / 2, NHCA_PIGGYBACK_FIRST));
 	WRITE_ONCE(piggyback->good, 0);
@@ -79,7 +79,7 @@ static void nhca_piggyback_quick(struct nhca_piggyback *piggyback)
 void nhca_piggyback_reset(struct nhca_piggyback *piggyback)
 {
 	atomic_set(&piggyback->pending, 0);
-	WRITE_ONCE(piggyback->asked, 0);
+	WRITE_ONCE(piggyback->req_at, 0);
 	WRITE_ONCE(piggyback->quick, 0);
 	WRITE_ONCE(piggyback->needed, NHCA_PIGGYBACK_FIRST);
 	WRITE_ONCE(piggyback->good, 0);
@@ -97,11 +97,11 @@ static u32 nhca_piggyback_count(struct nhca_piggyback *piggyback, u32 psn)
 	return nhca_psn_add(psn, -piggyback->base);
 }
 
-bool nhca_piggyback_waits(struct nhca_qp *qp, bool hopes)
+bool nhca_piggyback_waits(struct nhca_qp *qp, bool may_reply)
 {
 	struct nhca_piggyback *piggyback = qp->piggyback;
 	u32 now = nhca_piggyback_clock();
-	u32 asked = READ_ONCE(piggyback->asked);
+	u32 req_at = READ_ONCE(piggyback->req_at);
 	u32 psns = nhca_piggyback_count(piggyback, qp->rq.psn);
 
 	lockdep_assert_held(&qp->rq.lock);
@@ -109,11 +109,11 @@ bool nhca_piggyback_waits(struct nhca_qp *qp, bool hopes)
 	 * A peer that sends a request before its previous one is acknowledged does not wait for an
 	 * ACK, so the time until the reply counts from the newest request.
 	 */
-	if (asked && now - asked > nhca_piggyback_soon(qp) && !atomic_read(&piggyback->pending))
+	if (req_at && now - req_at > nhca_piggyback_rtt(qp) && !atomic_read(&piggyback->pending))
 		nhca_piggyback_late(piggyback, false);
-	WRITE_ONCE(piggyback->asked, now);
+	WRITE_ONCE(piggyback->req_at, now);
 	/* with fault injection no ACK waits: effects must not depend on how fast consumers reply */
-	if (!hopes || psns > NHCA_PIGGYBACK_PSNS ||
+	if (!may_reply || psns > NHCA_PIGGYBACK_PSNS ||
 	    READ_ONCE(piggyback->quick) < READ_ONCE(piggyback->needed) ||
 	    !(nhca_notice(qp) & NHCA_CAP_NO_ICRC) || nhca_inject_at(qp->dev, NHCA_AT_PACKETS)) {
 		nhca_piggyback_drop(qp);
@@ -135,31 +135,31 @@ void nhca_piggyback_drop(struct nhca_qp *qp)
 	piggyback->last = qp->rq.psn;
 }
 
-void nhca_piggyback_settle(struct nhca_qp *qp)
+void nhca_piggyback_flush(struct nhca_qp *qp)
 {
 	atomic_t *pending = &qp->piggyback->pending;
-	int owed = atomic_read(pending) ? atomic_xchg(pending, 0) : 0;
+	int ack = atomic_read(pending) ? atomic_xchg(pending, 0) : 0;
 
 	lockdep_assert_held(&qp->rq.lock);
-	if (owed)
-		nhca_resp_alone(qp, owed & NHCA_PSN_MASK);
+	if (ack)
+		nhca_resp_alone(qp, ack & NHCA_PSN_MASK);
 }
 
 void nhca_piggyback_timer(struct timer_list *t)
 {
 	struct nhca_piggyback *piggyback = timer_container_of(piggyback, t, timer);
 	struct nhca_qp *qp = piggyback->qp;
-	u32 asked;
+	u32 req_at;
 
 	spin_lock(&qp->rq.lock);
 	rcu_read_lock();
 	if (atomic_read(&piggyback->pending)) {
-		asked = READ_ONCE(piggyback->asked);
-		if (asked && nhca_piggyback_clock() - asked <= nhca_piggyback_soon(qp)) {
+		req_at = READ_ONCE(piggyback->req_at);
+		if (req_at && nhca_piggyback_clock() - req_at <= nhca_piggyback_rtt(qp)) {
 			mod_timer(&piggyback->timer, jiffies + 1);
 		} else {
-			nhca_piggyback_late(piggyback, asked);
-			nhca_piggyback_settle(qp);
+			nhca_piggyback_late(piggyback, req_at);
+			nhca_piggyback_flush(qp);
 		}
 	}
 	rcu_read_unlock();
@@ -171,23 +171,23 @@ void nhca_piggyback_timer(struct timer_list *t)
 void nhca_piggyback_begin(struct nhca_qp *qp, struct nhca_hdr *h)
 {
 	struct nhca_piggyback *piggyback = qp->piggyback;
-	int owed;
+	int ack;
 
 	lockdep_assert_held(&qp->sq.lock);
 	if (!atomic_read(&piggyback->pending) || !(h->caps & NHCA_CAP_NO_ICRC))
 		return;
-	owed = atomic_xchg(&piggyback->pending, 0);
-	if (!owed)
+	ack = atomic_xchg(&piggyback->pending, 0);
+	if (!ack)
 		return;
 	h->caps |= NHCA_CAP_ACKS;
-	h->acks = owed & NHCA_PSN_MASK;
+	h->acks = ack & NHCA_PSN_MASK;
 }
 
 void nhca_piggyback_end(struct nhca_qp *qp, const struct nhca_hdr *h, int err)
 {
 	struct nhca_piggyback *piggyback = qp->piggyback;
-	bool rode = h->caps & NHCA_CAP_ACKS;
-	u32 asked = READ_ONCE(piggyback->asked);
+	bool carried = h->caps & NHCA_CAP_ACKS;
+	u32 req_at = READ_ONCE(piggyback->req_at);
 
 	lockdep_assert_held(&qp->sq.lock);
 	if (err) {
@@ -195,19 +195,19 @@ void nhca_piggyback_end(struct nhca_qp *qp, const struct nhca_hdr *h, int err)
 		 * The next request carries the ACK, unless a newer ACK waits.  Start the timer
 		 * again, because it may have expired meanwhile.
 		 */
-		if (rode &&
+		if (carried &&
 		    !atomic_cmpxchg(&piggyback->pending, 0, NHCA_PIGGYBACK_PENDING | h->acks) &&
 		    !timer_pending(&piggyback->timer))
 			mod_timer(&piggyback->timer, jiffies + 1);
 		return;
 	}
-	if (rode)
+	if (carried)
 		nhca_count(&qp->who, NHCA_CNT_ACKS_PIGGYBACKED);
-	if (!asked)
+	if (!req_at)
 		return;
-	WRITE_ONCE(piggyback->asked, 0);
-	if (nhca_piggyback_clock() - asked > nhca_piggyback_soon(qp))
-		nhca_piggyback_late(piggyback, rode);
+	WRITE_ONCE(piggyback->req_at, 0);
+	if (nhca_piggyback_clock() - req_at > nhca_piggyback_rtt(qp))
+		nhca_piggyback_late(piggyback, carried);
 	else
 		nhca_piggyback_quick(piggyback);
 }

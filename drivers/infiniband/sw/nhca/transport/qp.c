@@ -86,7 +86,7 @@ static void nhca_qp_settle(struct nhca_qp *qp)
 {
 	lockdep_assert_held(&qp->rq.lock);
 	rcu_read_lock();
-	nhca_piggyback_settle(qp);
+	nhca_piggyback_flush(qp);
 	rcu_read_unlock();
 }
 
@@ -449,7 +449,7 @@ static void nhca_qp_to_reset(struct nhca_qp *qp)
 /*
  * Return: true if a change to @nres responder resources would lose a response that is due.
  */
-static bool nhca_rq_owes(const struct nhca_qp *qp, u32 nres)
+static bool nhca_rq_res_in_use(const struct nhca_qp *qp, u32 nres)
 {
 	const struct nhca_rq *rq = &qp->rq;
 
@@ -596,7 +596,7 @@ int nhca_qp_modify(struct nhca_qp *qp, enum ib_qp_state new,
 		goto unlock;
 	}
 	/* the consumer must try again, because in SQD it cannot stop the READs of its peer */
-	if ((mask & IB_QP_MAX_DEST_RD_ATOMIC) && nhca_rq_owes(qp, attr->max_dest_rd_atomic)) {
+	if ((mask & IB_QP_MAX_DEST_RD_ATOMIC) && nhca_rq_res_in_use(qp, attr->max_dest_rd_atomic)) {
 		err = -EBUSY;
 		goto unlock;
 	}

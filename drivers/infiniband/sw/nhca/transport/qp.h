@@ -312,7 +312,7 @@ struct nhca_rq {
  * @pending: PSN of the waiting ACK, and NHCA_PIGGYBACK_PENDING; 0: no ACK waits.  The responder
  *           sets the value with rq.lock held.  The requester takes the value by an atomic exchange,
  *           and restores it if the request was not sent
- * @asked:   time of arrival of the last request that is to be acknowledged, in units of 1,024 ns;
+ * @req_at:  time of arrival of the last request that is to be acknowledged, in units of 1,024 ns;
  *           0: this QP has sent a request since then
  * @quick:   number of consecutive quick replies
  * @needed:  an ACK may wait for a reply only if @quick is at least @needed
@@ -323,11 +323,11 @@ struct nhca_rq {
  * @rest:    work item that sends the rest of READ responses when a pass has used up its budget
  * @qp:      the queue pair
  *
- * Requester and responder write @asked, @quick, @needed and @good without a common lock.
+ * Requester and responder write @req_at, @quick, @needed and @good without a common lock.
  */
 struct nhca_piggyback {
 	atomic_t pending;
-	u32 asked;
+	u32 req_at;
 	u32 quick;
 	u32 needed;
 	u32 good;
