@@ -232,7 +232,7 @@ static void ack_due_at_the_end_test(struct kunit *test)
 	struct qp_fixture *f = test->priv;
 
 	spin_lock_bh(&f->qp->rq.lock);
-	nhca_resp_at_once(&f->qp->rq);
+	nhca_resp_ack_now(&f->qp->rq);
 	spin_unlock_bh(&f->qp->rq.lock);
 	kunit_activate_static_stub(test, nhca_qp_grace, late_packets);
 	fix_destroy(&f->qp);
@@ -329,7 +329,7 @@ static void closed_key_error_test(struct kunit *test)
 	}
 	KUNIT_ASSERT_TRUE(test, fix_poll(f->cq, &cqe));
 	KUNIT_EXPECT_EQ(test, cqe.status, IB_WC_LOC_PROT_ERR);
-	KUNIT_EXPECT_EQ(test, fix_sent(f, WRITE_ONLY, NULL), NHCA_BLIND_MAX);
+	KUNIT_EXPECT_EQ(test, fix_sent(f, WRITE_ONLY, NULL), NHCA_EMPTY_ACKREQ_MAX);
 }
 
 /* ---- modify ---- */

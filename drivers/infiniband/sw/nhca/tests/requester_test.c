@@ -253,13 +253,13 @@ static void unsent_blind_test(struct kunit *test)
 	nhca_mr_free(f->mr);
 	f->mr = NULL;
 	f->xmit_err = -ENETDOWN;
-	for (i = 0; i < NHCA_BLIND_MAX + 1; i++)
+	for (i = 0; i < NHCA_EMPTY_ACKREQ_MAX + 1; i++)
 		fix_expire(f->qp);
-	KUNIT_EXPECT_EQ(test, sq->blind, 0);
+	KUNIT_EXPECT_EQ(test, sq->empty_ackreqs, 0);
 	KUNIT_EXPECT_EQ(test, f->qp->state, IB_QPS_RTS);
 	f->xmit_err = 0;
 	fix_expire(f->qp);
-	KUNIT_EXPECT_EQ(test, sq->blind, 1);
+	KUNIT_EXPECT_EQ(test, sq->empty_ackreqs, 1);
 	KUNIT_EXPECT_EQ(test, fix_sent(f, WRITE_ONLY, NULL), 1);
 }
 

@@ -198,7 +198,7 @@ void nhca_swr_target(struct nhca_qp *qp, struct nhca_swr *swr, u32 off, struct n
  * The pages into which a response has to be placed are not present: treat the response as lost.
  * The requester requests the response again when the pages are present.
  */
-static void nhca_ack_put_off(struct nhca_qp *qp)
+static void nhca_ack_page_retry(struct nhca_qp *qp)
 {
 	nhca_count(&qp->who, NHCA_CNT_PAGE_RETRY);
 	nhca_sq_go_back(qp, NHCA_CNT_PAGE_RETRY);
@@ -270,7 +270,7 @@ static void nhca_ack_read(struct nhca_qp *qp, struct nhca_rx *rx)
 	if (unlikely(swr->disk) && !err && swr->got + 1 == swr->npsn)
 		err = nhca_target_sync(qp, swr);
 	if (err == -EAGAIN) {
-		nhca_ack_put_off(qp);
+		nhca_ack_page_retry(qp);
 		return;
 	}
 	if (err == -EIO) {
@@ -343,7 +343,7 @@ static void nhca_ack_atomic(struct nhca_qp *qp, struct nhca_rx *rx)
 	nhca_live_enter();
 	err = nhca_live_exit_fault(nhca_iter_write(&it, &orig, sizeof(orig)), &it, 0, sq->fault);
 	if (err == -EAGAIN) {
-		nhca_ack_put_off(qp);
+		nhca_ack_page_retry(qp);
 		return;
 	}
 	if (err) {

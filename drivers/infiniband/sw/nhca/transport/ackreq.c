@@ -25,7 +25,7 @@ static int nhca_send_again(struct nhca_qp *qp, struct nhca_swr *swr)
  * with the PSN before the oldest unacknowledged one.  The peer expects a later PSN, so this WRITE
  * is a duplicate, and the peer acknowledges all requests that it has executed (9.7.5.1.3).
  */
-static int nhca_send_blind(struct nhca_qp *qp, struct nhca_swr *swr)
+static int nhca_send_empty_write(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	struct nhca_hdr h __uninitialized;
 
@@ -36,16 +36,16 @@ static int nhca_send_blind(struct nhca_qp *qp, struct nhca_swr *swr)
 	return nhca_swr_xmit(qp, swr, &h, 0, 0);
 }
 
-bool nhca_send_asks_blind(struct nhca_qp *qp, struct nhca_swr *swr)
+bool nhca_send_empty_ackreq(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	struct nhca_sq *sq = &qp->sq;
 
 	lockdep_assert_held(&sq->lock);
 	if (!nhca_is_reliable(qp) || nhca_swr_is_answered(swr) || swr->sent >= swr->high ||
-	    !qp->attr.timeout || sq->blind == NHCA_BLIND_MAX)
+	    !qp->attr.timeout || sq->empty_ackreqs == NHCA_EMPTY_ACKREQ_MAX)
 		return false;
-	if (!nhca_send_blind(qp, swr))
-		sq->blind++;
+	if (!nhca_send_empty_write(qp, swr))
+		sq->empty_ackreqs++;
 	nhca_sq_arm(qp, false);
 	return true;
 }
@@ -68,7 +68,7 @@ bool nhca_sq_ackreq(struct nhca_qp *qp)
 		rcu_read_lock();
 		err = nhca_send_again(qp, swr);
 		if (err == -EACCES || err == -ENODATA)
-			err = nhca_send_blind(qp, swr);
+			err = nhca_send_empty_write(qp, swr);
 		rcu_read_unlock();
 		break;
 	}

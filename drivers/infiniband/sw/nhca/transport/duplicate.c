@@ -82,5 +82,5 @@ void nhca_duplicate(struct nhca_qp *qp, const struct nhca_hdr *h)
 	if (h->info->flags & NHCA_OPF_ANSWERED)
 		nhca_replay(qp, h);
 	else if (h->ackreq || (h->info->flags & NHCA_OPF_LAST))
-		nhca_resp_at_once(&qp->rq);
+		nhca_resp_ack_now(&qp->rq);
 }

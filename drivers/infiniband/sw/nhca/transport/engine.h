@@ -34,8 +34,8 @@
  * nhca_sq_ackreq() had to retransmit a packet only to set AckReq.
  */
 #define NHCA_ACKREQ_BOOST		64
-/* maximum number of requests for an ACK without payload; then the request fails (nhca_sq.blind) */
-#define NHCA_BLIND_MAX		3
+/* maximum number of empty requests for an ACK; then the request fails (nhca_sq.empty_ackreqs) */
+#define NHCA_EMPTY_ACKREQ_MAX	3
 /* maximum number of passes that a holder of nhca_sq.lock makes for notes (nhca_sq.note) */
 #define NHCA_SQ_NOTES		8
 
@@ -656,14 +656,14 @@ int nhca_resp_init(void);
 void nhca_resp_exit(void);
 
 /**
- * nhca_resp_alone - send an ACK of everything up to and including @psn
- * nhca_resp_ask - note that an ACK is due for a request with AckReq, and whether it may wait
+ * nhca_resp_pure_ack - send an ACK of everything up to and including @psn
+ * nhca_resp_ack_due - note that an ACK is due for a request with AckReq, and whether it may wait
  */
-void nhca_resp_alone(struct nhca_qp *qp, u32 psn);
-void nhca_resp_ask(struct nhca_qp *qp, const struct nhca_hdr *h);
+void nhca_resp_pure_ack(struct nhca_qp *qp, u32 psn);
+void nhca_resp_ack_due(struct nhca_qp *qp, const struct nhca_hdr *h);
 
 /* Note that an ACK of everything before the expected PSN is due, and must not wait for a reply. */
-static inline void nhca_resp_at_once(struct nhca_rq *rq)
+static inline void nhca_resp_ack_now(struct nhca_rq *rq)
 {
 	lockdep_assert_held(&rq->lock);
 	rq->ack_due = true;

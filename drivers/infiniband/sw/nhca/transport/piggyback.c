@@ -142,7 +142,7 @@ void nhca_piggyback_flush(struct nhca_qp *qp)
 
 	lockdep_assert_held(&qp->rq.lock);
 	if (ack)
-		nhca_resp_alone(qp, ack & NHCA_PSN_MASK);
+		nhca_resp_pure_ack(qp, ack & NHCA_PSN_MASK);
 }
 
 void nhca_piggyback_timer(struct timer_list *t)

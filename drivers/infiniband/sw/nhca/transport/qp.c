@@ -155,7 +155,7 @@ static void nhca_sq_first_window(struct nhca_sq *sq)
 {
 	nhca_window_init(&sq->window);
 	nhca_rtx_init(sq->rtx, jiffies);
-	sq->blind = 0;
+	sq->empty_ackreqs = 0;
 }
 
 static int nhca_sq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_ring_user *user)

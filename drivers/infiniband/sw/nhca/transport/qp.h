@@ -119,8 +119,8 @@ struct nhca_swr {
  * @rnr_wait: the RNR timer runs, and nothing is sent
  * @gone_back: the requester went back to @una, and nothing has been acknowledged since then:
  *           implied NAKs are ignored, and a sequence NAK costs a retry
- * @blind:    number of requests for an ACK without payload since the last progress; at most
- *           NHCA_BLIND_MAX
+ * @empty_ackreqs: number of requests for an ACK without payload since the last progress; at most
+ *           NHCA_EMPTY_ACKREQ_MAX
  * @turns:    nhca_txq.turns at the last timeout; see nhca_flow_in_line()
  * @rtx:      round-trip times, timeouts and retries; owned
  * @timer:    local ACK timer or RNR timer
@@ -164,7 +164,7 @@ struct nhca_sq {
 	bool draining;
 	bool ackreq_pending;
 	u8 ackreq_boost;
-	u8 blind;
+	u8 empty_ackreqs;
 	struct nhca_rtx *rtx;
 	struct timer_list timer;
 	struct nhca_fault *fault;

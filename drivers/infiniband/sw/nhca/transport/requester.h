@@ -128,7 +128,7 @@ int nhca_swr_xmit(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hdr *h, 
 		  u32 payload);
 
 /**
- * nhca_send_asks_blind - request an ACK without payload, because the payload's key is closed
+ * nhca_send_empty_ackreq - request an ACK without payload, because the payload's key is closed
  * @swr: the request, whose next packet is a retransmission
  * The consumer may close the key as soon as a reply of the peer shows that the message has
  * arrived, although the ACK was lost.
@@ -136,7 +136,7 @@ int nhca_swr_xmit(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hdr *h, 
  * Return: true: the ACK was requested, or the packet that requests it could not be sent; the timer
  * runs.  false: the request has to fail.
  */
-bool nhca_send_asks_blind(struct nhca_qp *qp, struct nhca_swr *swr);
+bool nhca_send_empty_ackreq(struct nhca_qp *qp, struct nhca_swr *swr);
 
 /**
  * nhca_swr_source - initialize an iterator over the request's payload from byte @off

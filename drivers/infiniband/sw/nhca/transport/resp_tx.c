@@ -67,7 +67,7 @@ static void nhca_resp_ack(struct nhca_qp *qp, struct nhca_burst *burst, u8 syndr
 	nhca_resp_xmit(qp, burst, &h);
 }
 
-void nhca_resp_alone(struct nhca_qp *qp, u32 psn)
+void nhca_resp_pure_ack(struct nhca_qp *qp, u32 psn)
 {
 	lockdep_assert_held(&qp->rq.lock);
 	nhca_resp_ack(qp, NULL, NHCA_AETH_ACK | NHCA_AETH_NO_CREDIT, psn);
@@ -194,7 +194,7 @@ static void nhca_resp_done(struct nhca_qp *qp, struct nhca_res *res)
 	nhca_res_done(res);
 }
 
-void nhca_resp_ask(struct nhca_qp *qp, const struct nhca_hdr *h)
+void nhca_resp_ack_due(struct nhca_qp *qp, const struct nhca_hdr *h)
 {
 	struct nhca_rq *rq = &qp->rq;
 
@@ -230,7 +230,7 @@ void nhca_resp_nak(struct nhca_qp *qp, u8 syndrome, bool fatal, int event)
  * one within nhca_rq_reach() before it, or a READ, atomic, FLUSH or ATOMIC WRITE that was answered.
  * A host that only guesses PSNs should not be able to cause a NAK.
  */
-static bool nhca_refused_asks(struct nhca_qp *qp, const struct nhca_hdr *h)
+static bool nhca_req_pending(struct nhca_qp *qp, const struct nhca_hdr *h)
 {
 	const struct nhca_rq *rq = &qp->rq;
 	/* like nhca_respond_rc(): a PSN at a distance of 2^23 is an earlier one */
@@ -248,7 +248,7 @@ void nhca_resp_refused(struct nhca_qp *qp, const struct nhca_rx *rx)
 	struct nhca_rq *rq = &qp->rq;
 
 	lockdep_assert_held(&rq->lock);
-	if (READ_ONCE(qp->state) != IB_QPS_ERR || !rq->fatal || !nhca_refused_asks(qp, &rx->hdr)) {
+	if (READ_ONCE(qp->state) != IB_QPS_ERR || !rq->fatal || !nhca_req_pending(qp, &rx->hdr)) {
 		nhca_rx_refused(qp->dev, &rx->hdr, NHCA_CNT_RX_BAD_STATE);
 		return;
 	}

@@ -538,14 +538,14 @@ void nhca_accept(struct nhca_qp *qp, const struct nhca_hdr *h, u32 npsn)
 	/* the NAK is not sent yet, and the missing packet has come: send an ACK instead */
 	if (rq->nak_due && !rq->fatal) {
 		rq->nak_due = false;
-		nhca_resp_at_once(rq);
+		nhca_resp_ack_now(rq);
 	}
 	if (h->info->flags & NHCA_OPF_LAST) {
 		rq->msn = (rq->msn + 1) & NHCA_PSN_MASK;
 		nhca_request_count(qp, h->info->flags);
 	}
 	if (h->ackreq && nhca_is_reliable(qp) && !(h->info->flags & NHCA_OPF_ANSWERED))
-		nhca_resp_ask(qp, h);
+		nhca_resp_ack_due(qp, h);
 	if (READ_ONCE(qp->state) == IB_QPS_RTR && !qp->comm_est) {
 		qp->comm_est = true;
 		nhca_qp_event(qp, IB_EVENT_COMM_EST);

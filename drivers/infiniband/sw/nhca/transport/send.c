@@ -351,7 +351,7 @@ int nhca_swr_send(struct nhca_qp *qp, struct nhca_swr *swr)
 		return err;
 	case -EACCES:
 	case -ENODATA:
-		if (nhca_send_asks_blind(qp, swr))
+		if (nhca_send_empty_ackreq(qp, swr))
 			return err;
 		nhca_count(&qp->who, NHCA_CNT_LOCAL_PROT_ERR);
 		swr->status = IB_WC_LOC_PROT_ERR;
