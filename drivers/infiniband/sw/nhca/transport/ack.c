@@ -66,7 +66,7 @@ static bool nhca_ack_before(struct nhca_qp *qp, u32 psn)
 		ahead = nhca_psn_diff(psn, sq->una);
 		if (ahead <= 0)
 			break;
-		if (nhca_swr_is_answered(swr)) {
+		if (nhca_swr_is_rd_atomic(swr)) {
 			nhca_sq_set_una(qp, nhca_psn_add(swr->psn, swr->got));
 			return nhca_psn_diff(psn, sq->una) <= 0;
 		}
@@ -158,7 +158,7 @@ static bool nhca_nak_ends(struct nhca_sq *sq, u32 psn, u8 code)
 	const struct nhca_swr *swr = nhca_sq_head(sq);
 
 	return code != NHCA_NAK_PSN_SEQ && code <= NHCA_NAK_REM_OP && swr &&
-	       nhca_swr_is_answered(swr) && nhca_psn_add(psn, -swr->psn) < swr->npsn;
+	       nhca_swr_is_rd_atomic(swr) && nhca_psn_add(psn, -swr->psn) < swr->npsn;
 }
 
 static void nhca_ack_aeth(struct nhca_qp *qp, const struct nhca_hdr *h)
@@ -219,7 +219,7 @@ static struct nhca_swr *nhca_ack_expects(struct nhca_qp *qp, const struct nhca_h
 		return NULL;
 	}
 	swr = nhca_sq_head(&qp->sq);
-	if (!swr || !nhca_swr_is_answered(swr) || nhca_swr_is_atomic(swr) != atomic ||
+	if (!swr || !nhca_swr_is_rd_atomic(swr) || nhca_swr_is_atomic(swr) != atomic ||
 	    nhca_psn_add(swr->psn, swr->got) != h->psn) {
 		nhca_count(&qp->who, NHCA_CNT_DUP_RESPONSE);
 		return NULL;

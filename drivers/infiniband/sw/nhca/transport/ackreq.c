@@ -41,7 +41,7 @@ bool nhca_send_empty_ackreq(struct nhca_qp *qp, struct nhca_swr *swr)
 	struct nhca_sq *sq = &qp->sq;
 
 	lockdep_assert_held(&sq->lock);
-	if (!nhca_is_reliable(qp) || nhca_swr_is_answered(swr) || swr->sent >= swr->high ||
+	if (!nhca_is_reliable(qp) || nhca_swr_is_rd_atomic(swr) || swr->sent >= swr->high ||
 	    !qp->attr.timeout || sq->empty_ackreqs == NHCA_EMPTY_ACKREQ_MAX)
 		return false;
 	if (!nhca_send_empty_write(qp, swr))
@@ -63,7 +63,7 @@ bool nhca_sq_ackreq(struct nhca_qp *qp)
 	list_for_each_entry_reverse(swr, &sq->inflight, list) {
 		if (!swr->begun || !swr->sent)
 			continue;
-		if (nhca_swr_is_answered(swr))
+		if (nhca_swr_is_rd_atomic(swr))
 			return false;
 		rcu_read_lock();
 		err = nhca_send_again(qp, swr);

@@ -44,7 +44,7 @@ static struct nhca_res *nhca_res_find(struct nhca_rq *rq, const struct nhca_hdr 
 	return NULL;
 }
 
-bool nhca_was_answered(struct nhca_qp *qp, const struct nhca_hdr *h)
+bool nhca_res_exists(struct nhca_qp *qp, const struct nhca_hdr *h)
 {
 	u32 index;
 
@@ -79,7 +79,7 @@ void nhca_duplicate(struct nhca_qp *qp, const struct nhca_hdr *h)
 {
 	lockdep_assert_held(&qp->rq.lock);
 	nhca_count(&qp->who, NHCA_CNT_DUP_REQUEST);
-	if (h->info->flags & NHCA_OPF_ANSWERED)
+	if (h->info->flags & NHCA_OPF_RD_ATOMIC)
 		nhca_replay(qp, h);
 	else if (h->ackreq || (h->info->flags & NHCA_OPF_LAST))
 		nhca_resp_ack_now(&qp->rq);

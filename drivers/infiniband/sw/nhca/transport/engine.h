@@ -112,7 +112,7 @@ static inline bool nhca_swr_is_placing(const struct nhca_swr *swr)
 }
 
 /* Return: true if the response is not an ACK; the request uses a responder resource of the peer. */
-static inline bool nhca_swr_is_answered(const struct nhca_swr *swr)
+static inline bool nhca_swr_is_rd_atomic(const struct nhca_swr *swr)
 {
 	return nhca_swr_is_read(swr) || nhca_swr_is_atomic(swr) || nhca_swr_is_placing(swr);
 }
@@ -504,13 +504,13 @@ enum nhca_verdict nhca_fail_recv(struct nhca_qp *qp, enum ib_wc_status status,
 enum nhca_verdict nhca_defer_for_page(struct nhca_qp *qp, const struct nhca_source *src);
 
 /**
- * nhca_res_there - allocate the responder resources, unless they exist
+ * nhca_res_alloc - allocate the responder resources, unless they exist
  * nhca_res_new - get a resource for the request @h, whose response has @npsn packets
  * nhca_res_drop - undo nhca_res_new(): the request was not executed
  * Return: there: false if there is no memory; new: NULL if the peer has too many requests
  * outstanding.
  */
-bool nhca_res_there(struct nhca_rq *rq);
+bool nhca_res_alloc(struct nhca_rq *rq);
 struct nhca_res *nhca_res_new(struct nhca_qp *qp, const struct nhca_hdr *h, u32 npsn);
 void nhca_res_drop(struct nhca_rq *rq, struct nhca_res *res);
 
@@ -564,10 +564,10 @@ enum nhca_verdict nhca_do_flush(struct nhca_qp *qp, struct nhca_source *src);
 void nhca_duplicate(struct nhca_qp *qp, const struct nhca_hdr *h);
 
 /**
- * nhca_was_answered - look up the responder resource of a READ, atomic, FLUSH or ATOMIC WRITE
+ * nhca_res_exists - look up the responder resource of a READ, atomic, FLUSH or ATOMIC WRITE
  * Return: true if there is one with the opcode and the PSN of @h.
  */
-bool nhca_was_answered(struct nhca_qp *qp, const struct nhca_hdr *h);
+bool nhca_res_exists(struct nhca_qp *qp, const struct nhca_hdr *h);
 
 /* Return: the responder resource with index @i, as in nhca_rq.res_head. */
 static inline struct nhca_res *nhca_res_at(struct nhca_rq *rq, u32 i)

@@ -297,7 +297,7 @@ u32 nhca_loop_step(struct nhca_qp *qp, struct nhca_swr *swr)
 	if (nhca_is_xrc(qp) || nhca_is_paced(qp))
 		return 0;
 	/* only READ, SEND and WRITE; and a step must not overtake requests that are in flight */
-	if ((nhca_swr_is_answered(swr) && !nhca_swr_is_read(swr)) ||
+	if ((nhca_swr_is_rd_atomic(swr) && !nhca_swr_is_read(swr)) ||
 	    qp->sq.una != psn || !READ_ONCE(nhca_same_host))
 		return 0;
 	peer = nhca_loop_lock(qp);

@@ -475,7 +475,7 @@ static void nhca_rq_resize_res(struct nhca_qp *qp, u32 nres, struct nhca_res **r
 	n = min3(rq->res_head, rq->nres, nres);
 	for (i = rq->res_head - n; rq->res && *res && i != rq->res_head; i++)
 		(*res)[i % nres] = rq->res[i % rq->nres];
-	/* without an array, nhca_res_there() allocates one for the first request that needs it */
+	/* without an array, nhca_res_alloc() allocates one for the first request that needs it */
 	swap(rq->res, *res);
 	rq->nres = nres;
 	if (!rq->res)

@@ -13,7 +13,7 @@ enum nhca_verdict nhca_do_atomic(struct nhca_qp *qp, struct nhca_source *src)
 
 	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_ATOMIC) || (h->va & 7))
 		return nhca_refuse_invalid(qp);
-	if (!nhca_res_there(rq))
+	if (!nhca_res_alloc(rq))
 		return NHCA_HELD;
 	res = nhca_res_new(qp, h, 1);
 	if (!res)
@@ -41,7 +41,7 @@ enum nhca_verdict nhca_do_atomic_write(struct nhca_qp *qp, struct nhca_source *s
 	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_WRITE) || (h->va & 7) ||
 	    h->dmalen != sizeof(value) || src->len != sizeof(value))
 		return nhca_refuse_invalid(qp);
-	if (!nhca_res_there(rq) || nhca_rx_read(src->rx, &value, sizeof(value)))
+	if (!nhca_res_alloc(rq) || nhca_rx_read(src->rx, &value, sizeof(value)))
 		return NHCA_HELD;
 	res = nhca_res_new(qp, h, 1);
 	if (!res)
@@ -76,7 +76,7 @@ enum nhca_verdict nhca_do_flush(struct nhca_qp *qp, struct nhca_source *src)
 	    (h->flush_type & ~(NHCA_FETH_GLOBAL | NHCA_FETH_PERSISTENT)) ||
 	    h->flush_level > NHCA_FETH_REGION || h->dmalen > NHCA_MAX_MSG_SIZE)
 		return nhca_refuse_invalid(qp);
-	if (!nhca_res_there(rq))
+	if (!nhca_res_alloc(rq))
 		return NHCA_HELD;
 	res = nhca_res_new(qp, h, 1);
 	if (!res)

@@ -238,8 +238,8 @@ static bool nhca_req_pending(struct nhca_qp *qp, const struct nhca_hdr *h)
 
 	if (ahead >= 0)
 		return !ahead;
-	if (h->info->flags & NHCA_OPF_ANSWERED)
-		return nhca_was_answered(qp, h);
+	if (h->info->flags & NHCA_OPF_RD_ATOMIC)
+		return nhca_res_exists(qp, h);
 	return -ahead <= nhca_rq_reach(qp);
 }
 
@@ -259,7 +259,7 @@ void nhca_resp_refused(struct nhca_qp *qp, const struct nhca_rx *rx)
 	 * later PSN would only mean that this response was lost.  So the NAK gets the PSN of the
 	 * repeated request.  For other requests the NAK has the PSN of the refused request.
 	 */
-	rq->nak_psn = rx->hdr.info->flags & NHCA_OPF_ANSWERED ? rx->hdr.psn : rq->refused_psn;
+	rq->nak_psn = rx->hdr.info->flags & NHCA_OPF_RD_ATOMIC ? rx->hdr.psn : rq->refused_psn;
 	rq->nak_due = true;
 }
 

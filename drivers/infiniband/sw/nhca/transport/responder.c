@@ -365,7 +365,7 @@ static u32 nhca_execute_middle(struct nhca_qp *qp, struct nhca_rx *rx)
 }
 
 /* Allocate the responder resources, unless they exist.  Return: false if there is no memory. */
-bool nhca_res_there(struct nhca_rq *rq)
+bool nhca_res_alloc(struct nhca_rq *rq)
 {
 	struct nhca_qp *qp = container_of(rq, struct nhca_qp, rq);
 
@@ -470,7 +470,7 @@ static enum nhca_verdict nhca_do_read(struct nhca_qp *qp, const struct nhca_hdr 
 	    h->dmalen > NHCA_MAX_MSG_SIZE)
 		return nhca_refuse_invalid(qp);
 	/* without memory, treat the request as lost */
-	if (!nhca_res_there(rq))
+	if (!nhca_res_alloc(rq))
 		return NHCA_HELD;
 	npsn = nhca_psn_count(h->dmalen, qp->mtu);
 	res = nhca_res_new(qp, h, npsn);
@@ -544,7 +544,7 @@ void nhca_accept(struct nhca_qp *qp, const struct nhca_hdr *h, u32 npsn)
 		rq->msn = (rq->msn + 1) & NHCA_PSN_MASK;
 		nhca_request_count(qp, h->info->flags);
 	}
-	if (h->ackreq && nhca_is_reliable(qp) && !(h->info->flags & NHCA_OPF_ANSWERED))
+	if (h->ackreq && nhca_is_reliable(qp) && !(h->info->flags & NHCA_OPF_RD_ATOMIC))
 		nhca_resp_ack_due(qp, h);
 	if (READ_ONCE(qp->state) == IB_QPS_RTR && !qp->comm_est) {
 		qp->comm_est = true;

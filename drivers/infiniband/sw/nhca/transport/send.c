@@ -291,7 +291,7 @@ static void nhca_atomic_write_hdr(const struct nhca_swr *swr, struct nhca_hdr *h
 }
 
 /* Send an atomic, FLUSH or ATOMIC WRITE: one request packet, one response packet. */
-static int nhca_send_asking(struct nhca_qp *qp, struct nhca_swr *swr)
+static int nhca_send_atomic(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	u32 payload = 0;
 	struct nhca_hdr h __uninitialized;
@@ -337,8 +337,8 @@ int nhca_swr_send(struct nhca_qp *qp, struct nhca_swr *swr)
 			swr->sent = 1;
 	} else if (nhca_swr_is_read(swr)) {
 		err = nhca_send_read(qp, swr);
-	} else if (nhca_swr_is_answered(swr)) {
-		err = nhca_send_asking(qp, swr);
+	} else if (nhca_swr_is_rd_atomic(swr)) {
+		err = nhca_send_atomic(qp, swr);
 	} else {
 		err = nhca_send_message(qp, swr);
 	}

@@ -12,7 +12,7 @@ static void nhca_swr_begin(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	struct nhca_sq *sq = &qp->sq;
 
-	if (nhca_swr_is_answered(swr) && !qp->attr.max_rd_atomic) {
+	if (nhca_swr_is_rd_atomic(swr) && !qp->attr.max_rd_atomic) {
 		swr->status = IB_WC_LOC_QP_OP_ERR;
 		return;
 	}
@@ -20,7 +20,7 @@ static void nhca_swr_begin(struct nhca_qp *qp, struct nhca_swr *swr)
 	if (nhca_swr_is_local(swr))
 		swr->npsn = 0;
 	else if (nhca_is_datagram(qp) || nhca_is_raw(qp) ||
-		 (nhca_swr_is_answered(swr) && !nhca_swr_is_read(swr)))
+		 (nhca_swr_is_rd_atomic(swr) && !nhca_swr_is_read(swr)))
 		swr->npsn = 1;
 	else
 		swr->npsn = nhca_psn_count(swr->length, qp->mtu);
@@ -54,7 +54,7 @@ static bool nhca_must_wait(struct nhca_qp *qp, const struct nhca_swr *swr)
 {
 	return nhca_flow_blocked(qp->flow, false) || nhca_fault_waiting(qp->sq.fault) ||
 	       nhca_pace_waits(qp) ||
-	       (nhca_swr_is_answered(swr) && qp->sq.rd_atomic >= qp->attr.max_rd_atomic);
+	       (nhca_swr_is_rd_atomic(swr) && qp->sq.rd_atomic >= qp->attr.max_rd_atomic);
 }
 
 /* Return: true if the window has room for the next packet of the request, or for the response. */
@@ -64,7 +64,7 @@ static bool nhca_window_open(const struct nhca_qp *qp, const struct nhca_swr *sw
 
 	if (!nhca_is_reliable(qp))
 		return true;
-	if (!nhca_swr_is_answered(swr))
+	if (!nhca_swr_is_rd_atomic(swr))
 		return nhca_sq_room(sq) > 0;
 	/* the response to a chunk must fit in the window, unless nothing else is outstanding */
 	return !nhca_sq_used(sq) ||

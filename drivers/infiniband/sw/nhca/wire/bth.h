@@ -106,7 +106,7 @@ enum nhca_op {
  * Requests that use responder resources: the responder answers each with READ responses or an
  * ATOMIC Acknowledge instead of an Acknowledge, and sends this answer again for a duplicate.
  */
-#define NHCA_OPF_ANSWERED	(NHCA_OPF_READ | NHCA_OPF_ATOMIC | NHCA_OPF_FLUSH | \
+#define NHCA_OPF_RD_ATOMIC	(NHCA_OPF_READ | NHCA_OPF_ATOMIC | NHCA_OPF_FLUSH | \
 				 NHCA_OPF_ATOMIC_WRITE)
 
 /**
