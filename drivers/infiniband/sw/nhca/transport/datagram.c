@@ -79,7 +79,7 @@ static int nhca_datagram_place(struct nhca_qp *qp, struct nhca_source *src, u32 
 	return nhca_live_exit_fault(err, &it, 0, qp->rq.fault);
 }
 
-bool nhca_datagram_take(struct nhca_qp *qp, struct nhca_source *src)
+bool nhca_datagram_execute(struct nhca_qp *qp, struct nhca_source *src)
 {
 	u32 grh_len = nhca_is_raw(qp) ? 0 : NHCA_GRH_LEN;
 	const struct nhca_hdr *h = src->hdr;

@@ -113,23 +113,23 @@ static void nhca_defer_free(struct nhca_qp *qp, struct nhca_deferred *p)
 	kfree(p);
 }
 
-static enum nhca_verdict nhca_request_take(struct nhca_qp *qp, struct nhca_rx *rx)
+static enum nhca_verdict nhca_request_execute(struct nhca_qp *qp, struct nhca_rx *rx)
 {
 	if (nhca_is_datagram(qp) || nhca_is_raw(qp)) {
 		struct nhca_source src = nhca_source_packet(rx);
 
-		return nhca_datagram_take(qp, &src) ? NHCA_TAKEN : NHCA_DEFERRED;
+		return nhca_datagram_execute(qp, &src) ? NHCA_EXECUTED : NHCA_DEFERRED;
 	}
-	return nhca_respond_take(qp, rx);
+	return nhca_respond_execute(qp, rx);
 }
 
 enum nhca_verdict nhca_request_rx(struct nhca_qp *qp, struct nhca_rx *rx)
 {
 	/* the previous packet may have put the QP in error */
 	if (!nhca_rq_open(qp))
-		return NHCA_HELD;
+		return NHCA_DROPPED;
 	if (likely(list_empty(&qp->rq.deferred)))
-		return nhca_request_take(qp, rx);
+		return nhca_request_execute(qp, rx);
 	nhca_defer(qp, rx);
 	return NHCA_DEFERRED;
 }
@@ -140,7 +140,7 @@ void nhca_defer_run(struct nhca_qp *qp)
 	struct nhca_deferred *p;
 
 	while (nhca_rq_open(qp) && (p = nhca_defer_first(rq)) && !nhca_fault_waiting(rq->fault)) {
-		if (nhca_request_take(qp, &p->rx) != NHCA_DEFERRED)
+		if (nhca_request_execute(qp, &p->rx) != NHCA_DEFERRED)
 			nhca_defer_free(qp, p);
 	}
 }

@@ -450,8 +450,8 @@ void nhca_swr_target(struct nhca_qp *qp, struct nhca_swr *swr, u32 off, struct n
 
 /* what has happened to a request */
 enum nhca_verdict {
-	NHCA_TAKEN,		/* executed: the expected PSN advances */
-	NHCA_HELD,		/* not executed: an RC peer retransmits, UC drops the message */
+	NHCA_EXECUTED,		/* executed: the expected PSN advances */
+	NHCA_DROPPED,		/* not executed: an RC peer retransmits, UC drops the message */
 	NHCA_DEFERRED,		/* deferred: executed when its memory is present */
 	NHCA_FATAL,		/* refused: the QP goes to the error state */
 };
@@ -459,8 +459,8 @@ enum nhca_verdict {
 /**
  * nhca_request_rx - execute a request or datagram, or defer it if earlier ones are deferred
  * For a connected QP the caller must then call nhca_resp_run(), which sends the responses.
- * Return: NHCA_TAKEN if the request was executed, or was a datagram or frame that was dropped;
- * NHCA_HELD also for a duplicate, a gap, or a state of the QP that does not allow the request.
+ * Return: NHCA_EXECUTED if the request was executed, or was a datagram or frame that was dropped;
+ * NHCA_DROPPED also for a duplicate, a gap, or a state of the QP that does not allow the request.
  */
 enum nhca_verdict nhca_request_rx(struct nhca_qp *qp, struct nhca_rx *rx);
 
@@ -493,8 +493,8 @@ s32 nhca_rq_reach(const struct nhca_qp *qp);
  * nhca_refuse_invalid, nhca_refuse_access - refuse a request with this NAK and its event
  * nhca_fail_recv - complete rq.rwr with @status, and refuse the packet; on UC, drop the message
  * nhca_defer_for_page - defer a request whose memory is not present; a step of the same-host path
- * is held, and its requester sends packets instead
- * Return: NHCA_FATAL, NHCA_HELD or NHCA_DEFERRED.
+ * is not executed, and its requester sends packets instead
+ * Return: NHCA_FATAL, NHCA_DROPPED or NHCA_DEFERRED.
  */
 enum nhca_verdict nhca_refuse(struct nhca_qp *qp, enum nhca_nak code, int event);
 enum nhca_verdict nhca_refuse_invalid(struct nhca_qp *qp);
@@ -531,11 +531,11 @@ static inline void nhca_message_begin(struct nhca_rq *rq)
 /**
  * nhca_execute - execute a request with the expected PSN
  * nhca_accept - advance the expected PSN by @npsn, after a request was executed
- * nhca_respond_take - execute a request if it has the expected PSN; else handle a duplicate or gap
+ * nhca_respond_execute - execute a request with the expected PSN; else handle a duplicate or gap
  */
 enum nhca_verdict nhca_execute(struct nhca_qp *qp, struct nhca_source *src);
 void nhca_accept(struct nhca_qp *qp, const struct nhca_hdr *h, u32 npsn);
-enum nhca_verdict nhca_respond_take(struct nhca_qp *qp, struct nhca_rx *rx);
+enum nhca_verdict nhca_respond_execute(struct nhca_qp *qp, struct nhca_rx *rx);
 
 /**
  * nhca_respond_middle - execute the packets of a batch that continue a SEND or WRITE
@@ -690,12 +690,12 @@ void nhca_resp_refused(struct nhca_qp *qp, const struct nhca_rx *rx);
 /* ---- datagram.c ---- */
 
 /**
- * nhca_datagram_take - place a datagram, or a raw QP's frame, and complete a receive request
+ * nhca_datagram_execute - place a datagram, or a raw QP's frame, and complete a receive request
  * Context: rq.lock held, RCU read side.
  * Return: true if the datagram or frame was placed or dropped; false if it was deferred, or if it
  * came by the same-host path and has to be sent as a packet.
  */
-bool nhca_datagram_take(struct nhca_qp *qp, struct nhca_source *src);
+bool nhca_datagram_execute(struct nhca_qp *qp, struct nhca_source *src);
 
 /**
  * nhca_datagram_send - send a datagram

@@ -238,13 +238,13 @@ static u32 nhca_loop_message(struct nhca_qp *qp, struct nhca_swr *swr, struct nh
 	nhca_swr_source(qp, swr, swr->sent * qp->mtu, &it);
 
 	verdict = nhca_execute(peer, &src);
-	if (verdict == NHCA_TAKEN) {
+	if (verdict == NHCA_EXECUTED) {
 		nhca_accept(peer, &hdr, npsn);
 		peer->rq.ack_due = false;
 		nhca_loop_done(qp, swr, npsn);
 		return npsn;
 	}
-	if (verdict == NHCA_HELD && !peer->rq.nak_due)
+	if (verdict == NHCA_DROPPED && !peer->rq.nak_due)
 		/* memory is not present, or the payload's key is wrong: packets handle both */
 		return 0;
 	nhca_loop_refused(qp, swr, peer);
@@ -354,7 +354,7 @@ bool nhca_loop_datagram(struct nhca_qp *qp, struct nhca_swr *swr, const struct n
 	nhca_swr_source(qp, swr, 0, &it);
 	if (nhca_loop_knows(peer, qp->qpn, &ip) &&
 	    nhca_rx_refusal(peer, &hdr, &ip) == NHCA_CNT_MAX && !nhca_loop_waits(&peer->rq))
-		taken = nhca_datagram_take(peer, &src);
+		taken = nhca_datagram_execute(peer, &src);
 	spin_unlock(&peer->rq.lock);
 	if (taken) {
 		nhca_count_add(&qp->who, NHCA_CNT_SAME_HOST_BYTES, swr->length);

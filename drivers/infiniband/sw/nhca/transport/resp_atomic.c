@@ -14,7 +14,7 @@ enum nhca_verdict nhca_do_atomic(struct nhca_qp *qp, struct nhca_source *src)
 	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_ATOMIC) || (h->va & 7))
 		return nhca_refuse_invalid(qp);
 	if (!nhca_res_alloc(rq))
-		return NHCA_HELD;
+		return NHCA_DROPPED;
 	res = nhca_res_new(qp, h, 1);
 	if (!res)
 		return nhca_refuse_invalid(qp);
@@ -27,7 +27,7 @@ enum nhca_verdict nhca_do_atomic(struct nhca_qp *qp, struct nhca_source *src)
 		return err == -EAGAIN ? nhca_defer_for_page(qp, src) : nhca_refuse_access(qp);
 	}
 	res->orig = orig;
-	return NHCA_TAKEN;
+	return NHCA_EXECUTED;
 }
 
 enum nhca_verdict nhca_do_atomic_write(struct nhca_qp *qp, struct nhca_source *src)
@@ -42,7 +42,7 @@ enum nhca_verdict nhca_do_atomic_write(struct nhca_qp *qp, struct nhca_source *s
 	    h->dmalen != sizeof(value) || src->len != sizeof(value))
 		return nhca_refuse_invalid(qp);
 	if (!nhca_res_alloc(rq) || nhca_rx_read(src->rx, &value, sizeof(value)))
-		return NHCA_HELD;
+		return NHCA_DROPPED;
 	res = nhca_res_new(qp, h, 1);
 	if (!res)
 		return nhca_refuse_invalid(qp);
@@ -53,7 +53,7 @@ enum nhca_verdict nhca_do_atomic_write(struct nhca_qp *qp, struct nhca_source *s
 		nhca_res_drop(rq, res);
 		return err == -EAGAIN ? nhca_defer_for_page(qp, src) : nhca_refuse_access(qp);
 	}
-	return NHCA_TAKEN;
+	return NHCA_EXECUTED;
 }
 
 /*
@@ -77,7 +77,7 @@ enum nhca_verdict nhca_do_flush(struct nhca_qp *qp, struct nhca_source *src)
 	    h->flush_level > NHCA_FETH_REGION || h->dmalen > NHCA_MAX_MSG_SIZE)
 		return nhca_refuse_invalid(qp);
 	if (!nhca_res_alloc(rq))
-		return NHCA_HELD;
+		return NHCA_DROPPED;
 	res = nhca_res_new(qp, h, 1);
 	if (!res)
 		return nhca_refuse_invalid(qp);
@@ -87,7 +87,7 @@ enum nhca_verdict nhca_do_flush(struct nhca_qp *qp, struct nhca_source *src)
 			 h->flush_level == NHCA_FETH_REGION, access, rq->fault, rq->op);
 	nhca_live_exit();
 	if (!err)
-		return NHCA_TAKEN;
+		return NHCA_EXECUTED;
 	nhca_res_drop(rq, res);
 	if (err == -EAGAIN)
 		return nhca_defer_for_page(qp, src);

@@ -20,7 +20,7 @@ enum nhca_verdict nhca_refuse(struct nhca_qp *qp, enum nhca_nak code, int event)
 		nhca_count(&qp->who, count[code]);
 	else if (code != NHCA_NAK_REM_OP)
 		/* UC sends no NAK and stays in its state: drop the message (9.8.2.2.6) */
-		return NHCA_HELD;
+		return NHCA_DROPPED;
 	nhca_resp_nak(qp, NHCA_AETH_NAK | code, true, event);
 	return NHCA_FATAL;
 }
@@ -52,7 +52,7 @@ enum nhca_verdict nhca_fail_recv(struct nhca_qp *qp, enum ib_wc_status status,
 enum nhca_verdict nhca_defer_for_page(struct nhca_qp *qp, const struct nhca_source *src)
 {
 	if (!src->rx)
-		return NHCA_HELD;
+		return NHCA_DROPPED;
 	nhca_defer(qp, src->rx);
 	return NHCA_DEFERRED;
 }
@@ -70,16 +70,16 @@ static enum nhca_verdict nhca_need_recv(struct nhca_qp *qp, u8 opcode)
 		err = nhca_rq_fetch(qp);
 	switch (err) {
 	case 0:
-		return NHCA_TAKEN;
+		return NHCA_EXECUTED;
 	case -ENOENT:
 		if (qp->ibqp.qp_type == IB_QPT_UC) {
 			nhca_count(&qp->who, NHCA_CNT_RX_NO_BUFFER);
-			return NHCA_HELD;
+			return NHCA_DROPPED;
 		}
 		nhca_count(&qp->who, NHCA_CNT_SENT_RNR);
 		nhca_resp_nak(qp, NHCA_AETH_RNR | qp->attr.min_rnr_timer, false, -1);
 		rq->nak_sent = true;
-		return NHCA_HELD;
+		return NHCA_DROPPED;
 	case -EINVAL:
 		return nhca_fail_recv(qp, IB_WC_LOC_QP_OP_ERR, NHCA_NAK_REM_OP);
 	default:
@@ -143,7 +143,7 @@ static enum nhca_verdict nhca_do_send(struct nhca_qp *qp, struct nhca_source *sr
 
 	if ((h->info->flags & NHCA_OPF_FIRST) && !parked) {
 		verdict = nhca_need_recv(qp, h->opcode);
-		if (verdict != NHCA_TAKEN)
+		if (verdict != NHCA_EXECUTED)
 			return verdict;
 		rq->recv_off = 0;
 		nhca_message_begin(rq);
@@ -157,7 +157,7 @@ static enum nhca_verdict nhca_do_send(struct nhca_qp *qp, struct nhca_source *sr
 	if (err == -EAGAIN || err == -EBUSY)
 		return nhca_defer_for_page(qp, src);
 	if (src->err)
-		return NHCA_HELD;
+		return NHCA_DROPPED;
 	if (err == -EIO)
 		return nhca_fail_recv(qp, IB_WC_LOC_QP_OP_ERR, NHCA_NAK_REM_OP);
 	if (err) {
@@ -171,7 +171,7 @@ static enum nhca_verdict nhca_do_send(struct nhca_qp *qp, struct nhca_source *sr
 		return nhca_fail_recv(qp, IB_WC_LOC_QP_OP_ERR, NHCA_NAK_REM_ACCESS);
 	if (h->info->flags & NHCA_OPF_LAST)
 		nhca_complete_recv(qp, h, IB_WC_RECV, rq->recv_off);
-	return NHCA_TAKEN;
+	return NHCA_EXECUTED;
 }
 
 /*
@@ -236,7 +236,7 @@ static enum nhca_verdict nhca_open_write(struct nhca_qp *qp, const struct nhca_h
 	rq->wr_len = h->dmalen;
 	rq->wr_left = h->dmalen;
 	nhca_message_begin(rq);
-	return NHCA_TAKEN;
+	return NHCA_EXECUTED;
 }
 
 /*
@@ -287,7 +287,7 @@ static enum nhca_verdict nhca_do_write(struct nhca_qp *qp, struct nhca_source *s
 
 	if ((h->info->flags & NHCA_OPF_FIRST) && !parked) {
 		verdict = nhca_open_write(qp, h);
-		if (verdict != NHCA_TAKEN)
+		if (verdict != NHCA_EXECUTED)
 			return verdict;
 	}
 	/* the packets of a WRITE must add up to the length in the first one (9.7.4.1.6) */
@@ -296,7 +296,7 @@ static enum nhca_verdict nhca_do_write(struct nhca_qp *qp, struct nhca_source *s
 	if (h->info->flags & NHCA_OPF_IMMDT) {
 		/* check this first, because a request that gets an RNR NAK must have no effect */
 		verdict = nhca_need_recv(qp, h->opcode);
-		if (verdict != NHCA_TAKEN)
+		if (verdict != NHCA_EXECUTED)
 			return verdict;
 	}
 	err = parked ? 0 : nhca_write_copy(qp, src);
@@ -305,7 +305,7 @@ static enum nhca_verdict nhca_do_write(struct nhca_qp *qp, struct nhca_source *s
 	if (err == -EAGAIN || err == -EBUSY)
 		return nhca_defer_for_page(qp, src);
 	if (src->err)
-		return NHCA_HELD;
+		return NHCA_DROPPED;
 	if (err)
 		return err == -EIO ? nhca_fail_write(qp, h) : nhca_refuse_write(qp, h);
 	rq->wr_left -= src->len;
@@ -314,7 +314,7 @@ static enum nhca_verdict nhca_do_write(struct nhca_qp *qp, struct nhca_source *s
 
 	if (h->info->flags & NHCA_OPF_IMMDT)
 		nhca_complete_recv(qp, h, IB_WC_RECV_RDMA_WITH_IMM, rq->wr_len);
-	return NHCA_TAKEN;
+	return NHCA_EXECUTED;
 }
 
 /*
@@ -471,7 +471,7 @@ static enum nhca_verdict nhca_do_read(struct nhca_qp *qp, const struct nhca_hdr 
 		return nhca_refuse_invalid(qp);
 	/* without memory, treat the request as lost */
 	if (!nhca_res_alloc(rq))
-		return NHCA_HELD;
+		return NHCA_DROPPED;
 	npsn = nhca_psn_count(h->dmalen, qp->mtu);
 	res = nhca_res_new(qp, h, npsn);
 	if (!res)
@@ -489,7 +489,7 @@ static enum nhca_verdict nhca_do_read(struct nhca_qp *qp, const struct nhca_hdr 
 		return nhca_refuse_access(qp);
 	}
 	rq->psn = nhca_psn_add(rq->psn, npsn - 1);
-	return NHCA_TAKEN;
+	return NHCA_EXECUTED;
 }
 
 enum nhca_verdict nhca_execute(struct nhca_qp *qp, struct nhca_source *src)
@@ -559,13 +559,15 @@ static void nhca_nak_sequence(struct nhca_qp *qp)
 	nhca_resp_nak(qp, NHCA_AETH_NAK | NHCA_NAK_PSN_SEQ, false, -1);
 }
 
-/* Refuse a request if fault injection says so.  Return: NHCA_TAKEN: the request is not refused. */
+/*
+ * Refuse a request if fault injection says so.  Return: NHCA_EXECUTED: the request is not refused.
+ */
 static enum nhca_verdict nhca_refuse_injected(struct nhca_qp *qp, const struct nhca_hdr *h)
 {
 	struct nhca_fault_hit s __uninitialized;
 
 	if (!nhca_inject(qp->dev, NHCA_AT_REQUEST, qp->qpn, h->opcode, &s))
-		return NHCA_TAKEN;
+		return NHCA_EXECUTED;
 	switch (s.arg) {
 	case NHCA_NAK_INVALID_REQ:
 		return nhca_refuse_invalid(qp);
@@ -575,7 +577,7 @@ static enum nhca_verdict nhca_refuse_injected(struct nhca_qp *qp, const struct n
 		return nhca_refuse(qp, NHCA_NAK_REM_OP, IB_EVENT_QP_FATAL);
 	default:
 		nhca_nak_sequence(qp);
-		return NHCA_HELD;
+		return NHCA_DROPPED;
 	}
 }
 
@@ -590,7 +592,7 @@ static enum nhca_verdict nhca_respond_rc(struct nhca_qp *qp, struct nhca_rx *rx)
 	const struct nhca_hdr *h = &rx->hdr;
 	struct nhca_rq *rq = &qp->rq;
 	s32 ahead = nhca_psn_diff(h->psn, rq->psn);
-	enum nhca_verdict verdict = NHCA_HELD;
+	enum nhca_verdict verdict = NHCA_DROPPED;
 
 	if (rq->fatal)
 		return verdict;
@@ -603,9 +605,9 @@ static enum nhca_verdict nhca_respond_rc(struct nhca_qp *qp, struct nhca_rx *rx)
 			nhca_nak_sequence(qp);
 	} else {
 		verdict = nhca_refuse_injected(qp, h);
-		if (verdict == NHCA_TAKEN)
+		if (verdict == NHCA_EXECUTED)
 			verdict = nhca_execute(qp, &src);
-		if (verdict == NHCA_TAKEN)
+		if (verdict == NHCA_EXECUTED)
 			nhca_accept(qp, h, 1);
 	}
 	return verdict;
@@ -621,7 +623,7 @@ static enum nhca_verdict nhca_respond_uc(struct nhca_qp *qp, struct nhca_rx *rx)
 	const struct nhca_hdr *h = &rx->hdr;
 	struct nhca_rq *rq = &qp->rq;
 	bool first = h->info->flags & NHCA_OPF_FIRST;
-	enum nhca_verdict verdict = NHCA_HELD;
+	enum nhca_verdict verdict = NHCA_DROPPED;
 
 	if (rq->fatal)
 		return verdict;
@@ -638,7 +640,7 @@ static enum nhca_verdict nhca_respond_uc(struct nhca_qp *qp, struct nhca_rx *rx)
 	if (!rq->drop && nhca_opseq_ok(rq->seq, h->info) &&
 	    nhca_opseq_len_ok(h->info, rx->payload, qp->mtu))
 		verdict = nhca_execute(qp, &src);
-	if (verdict == NHCA_TAKEN) {
+	if (verdict == NHCA_EXECUTED) {
 		nhca_accept(qp, h, 1);
 	} else if (verdict != NHCA_DEFERRED) {
 		rq->drop = true;
@@ -649,7 +651,7 @@ static enum nhca_verdict nhca_respond_uc(struct nhca_qp *qp, struct nhca_rx *rx)
 	return verdict;
 }
 
-enum nhca_verdict nhca_respond_take(struct nhca_qp *qp, struct nhca_rx *rx)
+enum nhca_verdict nhca_respond_execute(struct nhca_qp *qp, struct nhca_rx *rx)
 {
 	lockdep_assert_held(&qp->rq.lock);
 	return nhca_is_reliable(qp) ? nhca_respond_rc(qp, rx) : nhca_respond_uc(qp, rx);

@@ -270,7 +270,7 @@ static void nhca_rx_request(struct nhca_qp *qp, struct nhca_batch *b)
 	if ((rx->hdr.caps & NHCA_CAP_ACKS) && qp->ibqp.qp_type == IB_QPT_RC &&
 	    nhca_rx_is_near(qp, rx) && nhca_rx_acks(rx, &b->acked))
 		b->acks = true;
-	if (nhca_request_rx(qp, rx) != NHCA_TAKEN)
+	if (nhca_request_rx(qp, rx) != NHCA_EXECUTED)
 		return;
 	nhca_rx_accepted(qp, b);
 	if (nhca_rx_has_more(qp, rx)) {
