@@ -269,7 +269,7 @@ static void placed_test(struct kunit *test)
 }
 
 /* A WRITE is acknowledged when its bytes are on the disk; its packet is executed once. */
-static void parked_test(struct kunit *test)
+static void last_packet_waits_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
 	struct fake_backing *fake = fake_make(test);
@@ -303,7 +303,7 @@ static void parked_test(struct kunit *test)
 }
 
 /* The disk cannot write the bytes of a peer's WRITE: NAK with Remote Operational Error. */
-static void parked_error_test(struct kunit *test)
+static void last_packet_error_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
 	struct fake_backing *fake = fake_make(test);
@@ -358,8 +358,8 @@ static struct kunit_case disk_wait_cases[] = {
 	KUNIT_CASE(read_test),
 	KUNIT_CASE(read_error_test),
 	KUNIT_CASE(placed_test),
-	KUNIT_CASE(parked_test),
-	KUNIT_CASE(parked_error_test),
+	KUNIT_CASE(last_packet_waits_test),
+	KUNIT_CASE(last_packet_error_test),
 	KUNIT_CASE(no_atomics_test),
 	{}
 };

@@ -265,7 +265,7 @@ static void nhca_ack_read(struct nhca_qp *qp, struct nhca_rx *rx)
 		return;
 	}
 
-	if (rx->payload && swr->disk != NHCA_DISK_PARKED)
+	if (rx->payload && swr->disk != NHCA_DISK_WAITS)
 		err = nhca_ack_copy(qp, swr, off, rx);
 	if (unlikely(swr->disk) && !err && swr->got + 1 == swr->npsn)
 		err = nhca_target_sync(qp, swr);

@@ -92,9 +92,9 @@ int nhca_message_sync(struct nhca_rq *rq, const struct nhca_source *src)
 	err = nhca_fault_sync(rq->fault);
 	rq->disk = NHCA_DISK_WRITES;
 	if (err == -EAGAIN) {
-		rq->disk = NHCA_DISK_PARKED;
-		rq->parked_opcode = src->hdr->opcode;
-		rq->parked_len = src->len;
+		rq->disk = NHCA_DISK_WAITS;
+		rq->last_opcode = src->hdr->opcode;
+		rq->last_len = src->len;
 	}
 	return err;
 }
@@ -105,6 +105,6 @@ int nhca_target_sync(struct nhca_qp *qp, struct nhca_swr *swr)
 
 	lockdep_assert_held(&qp->sq.lock);
 	err = nhca_fault_sync(qp->sq.fault);
-	swr->disk = err == -EAGAIN ? NHCA_DISK_PARKED : NHCA_DISK_WRITES;
+	swr->disk = err == -EAGAIN ? NHCA_DISK_WAITS : NHCA_DISK_WRITES;
 	return err;
 }

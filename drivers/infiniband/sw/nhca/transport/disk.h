@@ -38,10 +38,10 @@ int nhca_message_sync(struct nhca_rq *rq, const struct nhca_source *src);
 int nhca_target_sync(struct nhca_qp *qp, struct nhca_swr *swr);
 
 /* Return: true if the payload of this last packet is in its place: only its acceptance is due. */
-static inline bool nhca_is_parked(const struct nhca_rq *rq, const struct nhca_source *src)
+static inline bool nhca_waits_for_disk(const struct nhca_rq *rq, const struct nhca_source *src)
 {
-	return unlikely(rq->disk == NHCA_DISK_PARKED) && src->rx &&
-	       src->hdr->opcode == rq->parked_opcode && src->len == rq->parked_len;
+	return unlikely(rq->disk == NHCA_DISK_WAITS) && src->rx &&
+	       src->hdr->opcode == rq->last_opcode && src->len == rq->last_len;
 }
 
 #endif /* NHCA_DISK_H */

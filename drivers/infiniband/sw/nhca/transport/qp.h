@@ -36,12 +36,12 @@
  * enum nhca_disk - what an operation has to do with a disk
  * @NHCA_DISK_NONE: it has written no bytes to a region of a backing (memory/backing.h)
  * @NHCA_DISK_WRITES: it has written bytes to such a region
- * @NHCA_DISK_PARKED: it has written all its bytes, and its last packet waits for the disk
+ * @NHCA_DISK_WAITS: it has written all its bytes, and its last packet waits for the disk
  */
 enum nhca_disk {
 	NHCA_DISK_NONE,
 	NHCA_DISK_WRITES,
-	NHCA_DISK_PARKED,
+	NHCA_DISK_WAITS,
 };
 
 /**
@@ -238,7 +238,7 @@ struct nhca_res {
  * @op:      number of the SEND, WRITE or FLUSH that is arriving, for nhca_iter_for()
  * @op_psn:  its first PSN, or NHCA_PSN_NONE
  * @disk:    enum nhca_disk of this message
- * @parked_opcode, @parked_len: NHCA_DISK_PARKED: opcode and payload of its last packet
+ * @last_opcode, @last_len: NHCA_DISK_WAITS: opcode and payload of its last packet
  * @drop:    UC: drop packets until the next message begins
  * @unbroken: UC: each packet of the connection has had the expected PSN, so the sender knew the
  *           first PSN
@@ -280,8 +280,8 @@ struct nhca_rq {
 	u32 wr_len;
 	u64 op;
 	u32 op_psn;
-	u32 parked_len;
-	u8 parked_opcode;
+	u32 last_len;
+	u8 last_opcode;
 	u8 disk;
 	bool have_rwr;
 	bool drop;

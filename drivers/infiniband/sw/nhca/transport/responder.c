@@ -136,12 +136,12 @@ static int nhca_send_copy(struct nhca_qp *qp, struct nhca_source *src)
 static enum nhca_verdict nhca_do_send(struct nhca_qp *qp, struct nhca_source *src)
 {
 	const struct nhca_hdr *h = src->hdr;
-	bool parked = nhca_is_parked(&qp->rq, src);
+	bool waits = nhca_waits_for_disk(&qp->rq, src);
 	struct nhca_rq *rq = &qp->rq;
 	enum nhca_verdict verdict;
 	int err;
 
-	if ((h->info->flags & NHCA_OPF_FIRST) && !parked) {
+	if ((h->info->flags & NHCA_OPF_FIRST) && !waits) {
 		verdict = nhca_need_recv(qp, h->opcode);
 		if (verdict != NHCA_EXECUTED)
 			return verdict;
@@ -151,7 +151,7 @@ static enum nhca_verdict nhca_do_send(struct nhca_qp *qp, struct nhca_source *sr
 	if (src->len > rq->rwr->length - rq->recv_off)
 		return nhca_fail_recv(qp, IB_WC_LOC_LEN_ERR, NHCA_NAK_INVALID_REQ);
 
-	err = parked ? 0 : nhca_send_copy(qp, src);
+	err = waits ? 0 : nhca_send_copy(qp, src);
 	if (unlikely(rq->disk) && !err)
 		err = nhca_message_sync(rq, src);
 	if (err == -EAGAIN || err == -EBUSY)
@@ -280,12 +280,12 @@ static enum nhca_verdict nhca_do_write(struct nhca_qp *qp, struct nhca_source *s
 {
 	const struct nhca_hdr *h = src->hdr;
 	bool last = h->info->flags & NHCA_OPF_LAST;
-	bool parked = nhca_is_parked(&qp->rq, src);
+	bool waits = nhca_waits_for_disk(&qp->rq, src);
 	struct nhca_rq *rq = &qp->rq;
 	enum nhca_verdict verdict;
 	int err;
 
-	if ((h->info->flags & NHCA_OPF_FIRST) && !parked) {
+	if ((h->info->flags & NHCA_OPF_FIRST) && !waits) {
 		verdict = nhca_open_write(qp, h);
 		if (verdict != NHCA_EXECUTED)
 			return verdict;
@@ -299,7 +299,7 @@ static enum nhca_verdict nhca_do_write(struct nhca_qp *qp, struct nhca_source *s
 		if (verdict != NHCA_EXECUTED)
 			return verdict;
 	}
-	err = parked ? 0 : nhca_write_copy(qp, src);
+	err = waits ? 0 : nhca_write_copy(qp, src);
 	if (unlikely(rq->disk) && !err)
 		err = nhca_message_sync(rq, src);
 	if (err == -EAGAIN || err == -EBUSY)
