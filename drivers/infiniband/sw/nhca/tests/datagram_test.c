@@ -423,7 +423,7 @@ static void hear(struct kunit *test, struct nhca_qp *peer)
 {
 	struct qp_fixture *f = test->priv;
 	struct nhca_hdr h = datagram(test, SEND_ONLY);
-	unsigned long before = peer->here_until;
+	unsigned long before = peer->loop_until;
 	struct sk_buff *skb;
 
 	h.qpn = peer->qpn;
@@ -432,8 +432,8 @@ static void hear(struct kunit *test, struct nhca_qp *peer)
 	skb->skb_iif = LOOPBACK_IFINDEX;
 	fix_deliver_skb(test, skb);
 	/* if the path was opened, keep it open for longer than the test takes */
-	if (peer->here_until != before)
-		peer->here_until = jiffies + 1000 * HZ;
+	if (peer->loop_until != before)
+		peer->loop_until = jiffies + 1000 * HZ;
 }
 
 /* Send 50 bytes from offset 0 to the other QP. */
@@ -483,7 +483,7 @@ static void here_test(struct kunit *test)
 	send_here(test, FIX_QKEY);
 	KUNIT_EXPECT_EQ(test, f->nsent, 1);
 	hear(test, peer);
-	KUNIT_EXPECT_EQ(test, peer->heard.qpn, f->qp->qpn);
+	KUNIT_EXPECT_EQ(test, peer->loop_path.qpn, f->qp->qpn);
 
 	fix_post_recv(test, &peer->rq.wq, f->mr, at, GRH + 50);
 	send_here(test, FIX_QKEY);
@@ -512,11 +512,11 @@ static void here_test(struct kunit *test)
 	send_here(test, FIX_QKEY);
 	KUNIT_EXPECT_EQ(test, f->nsent, 3);
 	ah.av->mcast = false;
-	peer->heard.qpn++;
+	peer->loop_path.qpn++;
 	send_here(test, FIX_QKEY);
 	KUNIT_EXPECT_EQ(test, f->nsent, 4);
-	peer->heard.qpn--;
-	peer->here_until = jiffies - 1;
+	peer->loop_path.qpn--;
+	peer->loop_until = jiffies - 1;
 	send_here(test, FIX_QKEY);
 	KUNIT_EXPECT_EQ(test, f->nsent, 5);
 	KUNIT_EXPECT_FALSE(test, fix_poll(cq, &cqe));
@@ -525,10 +525,10 @@ static void here_test(struct kunit *test)
 	 */
 	lo_watched = true;
 	hear(test, peer);
-	KUNIT_EXPECT_TRUE(test, time_before(peer->here_until, jiffies));
+	KUNIT_EXPECT_TRUE(test, time_before(peer->loop_until, jiffies));
 	lo_watched = false;
 	hear(test, peer);
-	KUNIT_EXPECT_TRUE(test, time_after(peer->here_until, jiffies));
+	KUNIT_EXPECT_TRUE(test, time_after(peer->loop_until, jiffies));
 	fix_destroy(&peer);
 	nhca_cq_stop(cq);
 	nhca_ring_free(&cq->ring);

@@ -45,9 +45,9 @@ static void introduce(struct nhca_qp *a, struct nhca_qp *b)
 	b->rq.psn = a->sq.psn;
 	a->rq.psn = b->sq.psn;
 	a->peer_mark = b->mark;
-	a->here_until = jiffies + HZ * 3600;
-	b->here_until = jiffies + HZ * 3600;
-	a->peer = HERE | NHCA_PEER_IS_HERE;
+	a->loop_until = jiffies + HZ * 3600;
+	b->loop_until = jiffies + HZ * 3600;
+	a->peer = HERE | NHCA_PEER_SAME_HOST;
 }
 
 static void pair(struct kunit *test, enum ib_qp_type type)
@@ -268,7 +268,7 @@ static void rnr_test(struct kunit *test)
 	post(test, IB_WR_SEND, 0, 3000, 0);
 	refusal(test, NHCA_AETH_RNR, 0);
 	KUNIT_EXPECT_TRUE(test, f->qp->sq.rnr_wait);
-	f->qp->peer = HERE | NHCA_PEER_IS_HERE;
+	f->qp->peer = HERE | NHCA_PEER_SAME_HOST;
 	fix_post_recv(test, &loop->peer->rq.wq, loop->mr, HALF, HALF);
 	timer_delete(&f->qp->sq.timer);
 	local_bh_disable();
@@ -316,7 +316,7 @@ static void expect_packet(struct kunit *test, u8 opcode)
 	fix_deliver(test, fix_hdr(f->qp, ACK, sent.hdr.psn), 0);
 	expect_done(test, f->cq, 0, IB_WC_SUCCESS);
 	loop->peer->rq.psn = f->qp->sq.nxt;
-	f->qp->peer = HERE | NHCA_PEER_IS_HERE;
+	f->qp->peer = HERE | NHCA_PEER_SAME_HOST;
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_SAME_HOST_BYTES), 0);
 }
 
@@ -335,7 +335,7 @@ static void in_flight_test(struct kunit *test)
 	expect_done(test, f->cq, 0, IB_WC_SUCCESS);
 	KUNIT_EXPECT_NULL(test, memchr_inv(at(HALF), 0, HALF));
 	loop->peer->rq.psn = f->qp->sq.nxt;
-	f->qp->peer = HERE | NHCA_PEER_IS_HERE;
+	f->qp->peer = HERE | NHCA_PEER_SAME_HOST;
 	post(test, IB_WR_RDMA_WRITE, 0, 100, HALF);
 	KUNIT_EXPECT_EQ(test, f->nsent, 2);
 	expect_done(test, f->cq, 0, IB_WC_SUCCESS);
@@ -358,7 +358,7 @@ static void locked_test(struct kunit *test)
 	nhca_send_doorbell(f->qp);
 	spin_unlock_bh(&loop->peer->rq.lock);
 	KUNIT_EXPECT_EQ(test, fix_sent(f, OP(WRITE_ONLY), NULL), 1);
-	KUNIT_EXPECT_TRUE(test, nhca_peer_is_here(f->qp));
+	KUNIT_EXPECT_TRUE(test, nhca_peer_same_host(f->qp));
 }
 
 /*
@@ -407,7 +407,7 @@ static void stranger_test(struct kunit *test)
 	u32 i;
 
 	for (i = 0; i < 5; i++) {
-		KUNIT_EXPECT_TRUE(test, nhca_peer_is_here(f->qp));
+		KUNIT_EXPECT_TRUE(test, nhca_peer_same_host(f->qp));
 		switch (i) {
 		case 0:
 			f->qp->peer_mark ^= cpu_to_le32(1);
@@ -428,7 +428,7 @@ static void stranger_test(struct kunit *test)
 		f->nsent = 0;
 		post(test, IB_WR_RDMA_WRITE, 0, 100, HALF);
 		KUNIT_EXPECT_EQ_MSG(test, f->nsent, 1, "case %u", i);
-		KUNIT_EXPECT_FALSE_MSG(test, nhca_peer_is_here(f->qp), "case %u", i);
+		KUNIT_EXPECT_FALSE_MSG(test, nhca_peer_same_host(f->qp), "case %u", i);
 		peer->ibqp.qp_type = IB_QPT_RC;
 		pair(test, IB_QPT_RC);
 		peer = loop->peer;
@@ -446,11 +446,11 @@ static void expired_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
 
-	f->qp->here_until = jiffies - 1;
+	f->qp->loop_until = jiffies - 1;
 	f->nsent = 0;
 	post(test, IB_WR_RDMA_WRITE, 0, 100, HALF);
 	KUNIT_EXPECT_EQ(test, f->nsent, 1);
-	KUNIT_EXPECT_FALSE(test, nhca_peer_is_here(f->qp));
+	KUNIT_EXPECT_FALSE(test, nhca_peer_same_host(f->qp));
 	KUNIT_EXPECT_NULL(test, memchr_inv(at(HALF), 0, HALF));
 }
 
@@ -466,18 +466,18 @@ static void one_way_test(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(types); i++) {
 		pair(test, types[i]);
-		loop->peer->here_until = jiffies - 1;
+		loop->peer->loop_until = jiffies - 1;
 		f->nsent = 0;
 		post(test, IB_WR_RDMA_WRITE, 0, 100, HALF);
 		KUNIT_EXPECT_EQ_MSG(test, f->nsent, 1, "case %u", i);
-		KUNIT_EXPECT_FALSE_MSG(test, nhca_peer_is_here(f->qp), "case %u", i);
+		KUNIT_EXPECT_FALSE_MSG(test, nhca_peer_same_host(f->qp), "case %u", i);
 		KUNIT_EXPECT_NULL(test, memchr_inv(at(HALF), 0, HALF));
 	}
 }
 
 /*
  * An end that only receives may go on using the same-host path: packets of the peer renew
- * here_until when it is about to expire.
+ * loop_until when it is about to expire.
  */
 static void heard_again_test(struct kunit *test)
 {
@@ -486,27 +486,27 @@ static void heard_again_test(struct kunit *test)
 	struct nhca_hdr h;
 	u32 i;
 
-	f->qp->peer = HERE | NHCA_PEER_IS_HERE;
+	f->qp->peer = HERE | NHCA_PEER_SAME_HOST;
 	f->qp->peer_mark = loop->peer->mark;
 	for (i = 0; i < 2; i++) {
 		before = i ? jiffies + 1000 * HZ : jiffies - 1;
-		f->qp->here_until = before;
+		f->qp->loop_until = before;
 		fix_post_recv(test, &f->qp->rq.wq, f->mr, 0, 100);
 		h = fix_hdr(f->qp, OP(SEND_ONLY), f->qp->rq.psn);
 		h.caps = HERE | NHCA_CAP_NO_ICRC;
 		h.mark = loop->peer->mark;
 		fix_deliver_skb(test, fix_skb(test, &h, 10, 1));
-		KUNIT_EXPECT_TRUE(test, nhca_peer_is_here(f->qp));
+		KUNIT_EXPECT_TRUE(test, nhca_peer_same_host(f->qp));
 		/* not before it is necessary, because it costs two routes */
-		KUNIT_EXPECT_EQ(test, f->qp->here_until != before, !i);
+		KUNIT_EXPECT_EQ(test, f->qp->loop_until != before, !i);
 	}
 	/* a packet socket or queueing discipline watches by now */
 	watched = true;
-	f->qp->here_until = jiffies - 1;
+	f->qp->loop_until = jiffies - 1;
 	fix_post_recv(test, &f->qp->rq.wq, f->mr, 0, 100);
 	h.psn = f->qp->rq.psn;
 	fix_deliver_skb(test, fix_skb(test, &h, 10, 1));
-	KUNIT_EXPECT_FALSE(test, nhca_peer_is_here(f->qp));
+	KUNIT_EXPECT_FALSE(test, nhca_peer_same_host(f->qp));
 }
 
 /* Atomics, READs that the peer does not allow, and limited rates take packets. */
@@ -589,7 +589,7 @@ static void found_test(struct kunit *test)
 		f->qp->peer = HERE;
 		f->qp->peer_mark = 0;
 		before = jiffies;
-		f->qp->here_until = before;
+		f->qp->loop_until = before;
 		f->qp->watched_until = before;
 		watched = rows[i].watched;
 		fix_post_recv(test, &f->qp->rq.wq, f->mr, 0, 100);
@@ -599,11 +599,11 @@ static void found_test(struct kunit *test)
 		skb = fix_skb(test, &h, 10, 1);
 		skb->ip_summed = rows[i].summed;
 		fix_deliver_skb(test, skb);
-		KUNIT_EXPECT_EQ_MSG(test, nhca_peer_is_here(f->qp), rows[i].found, "entry %u", i);
+		KUNIT_EXPECT_EQ_MSG(test, nhca_peer_same_host(f->qp), rows[i].found, "entry %u", i);
 		if (rows[i].found)
 			KUNIT_EXPECT_EQ(test, le32_to_cpu(f->qp->peer_mark),
 					le32_to_cpu(loop->peer->mark));
-		KUNIT_EXPECT_EQ(test, time_after(f->qp->here_until, before), rows[i].found);
+		KUNIT_EXPECT_EQ(test, time_after(f->qp->loop_until, before), rows[i].found);
 	}
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_RECVS), ARRAY_SIZE(rows));
 }
@@ -647,7 +647,7 @@ static void watched_test(struct kunit *test)
 	for (i = 0; i < 4; i++)
 		marked(test);
 	KUNIT_EXPECT_EQ(test, asked, 1);
-	KUNIT_EXPECT_FALSE(test, nhca_peer_is_here(f->qp));
+	KUNIT_EXPECT_FALSE(test, nhca_peer_same_host(f->qp));
 
 	/* half a second later: it is asked again, and again not before another half */
 	f->qp->watched_until = jiffies - 1;
@@ -659,10 +659,10 @@ static void watched_test(struct kunit *test)
 	/* nobody watches any more: the path opens when the half second is over */
 	watched = false;
 	marked(test);
-	KUNIT_EXPECT_FALSE(test, nhca_peer_is_here(f->qp));
+	KUNIT_EXPECT_FALSE(test, nhca_peer_same_host(f->qp));
 	f->qp->watched_until = jiffies - 1;
 	marked(test);
-	KUNIT_EXPECT_TRUE(test, nhca_peer_is_here(f->qp));
+	KUNIT_EXPECT_TRUE(test, nhca_peer_same_host(f->qp));
 
 	f->qp->watched_until = jiffies + 1000 * HZ;
 	KUNIT_EXPECT_EQ(test, nhca_qp_modify(f->qp, IB_QPS_RESET, &attr, IB_QP_STATE), 0);

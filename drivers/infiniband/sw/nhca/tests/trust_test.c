@@ -294,14 +294,14 @@ static void same_host_test(struct kunit *test)
 
 	KUNIT_EXPECT_NE(test, (__force u32)third->mark, (__force u32)peer->mark);
 	marked(test, third->mark);
-	KUNIT_EXPECT_FALSE(test, nhca_peer_is_here(f->qp));
+	KUNIT_EXPECT_FALSE(test, nhca_peer_same_host(f->qp));
 	marked(test, f->qp->mark);
-	KUNIT_EXPECT_FALSE(test, nhca_peer_is_here(f->qp));
+	KUNIT_EXPECT_FALSE(test, nhca_peer_same_host(f->qp));
 	marked(test, peer->mark);
-	KUNIT_EXPECT_TRUE(test, nhca_peer_is_here(f->qp));
+	KUNIT_EXPECT_TRUE(test, nhca_peer_same_host(f->qp));
 	/* the peer has received packets, too; the path stays open for longer than the test takes */
-	f->qp->here_until = jiffies + 1000 * HZ;
-	peer->here_until = jiffies + 1000 * HZ;
+	f->qp->loop_until = jiffies + 1000 * HZ;
+	peer->loop_until = jiffies + 1000 * HZ;
 	KUNIT_EXPECT_TRUE(test, way_is_open(test, peer));
 
 	/* the peer is connected again: same-host copies end, and the old mark is invalid */
@@ -310,11 +310,11 @@ static void same_host_test(struct kunit *test)
 	fix_connect(test, peer);
 	swap(peer->av->saddr, peer->av->daddr);
 	peer->attr.dest_qp_num = f->qp->qpn;
-	peer->here_until = jiffies + 1000 * HZ;
+	peer->loop_until = jiffies + 1000 * HZ;
 	KUNIT_EXPECT_FALSE(test, way_is_open(test, peer));
-	KUNIT_EXPECT_FALSE(test, nhca_peer_is_here(f->qp));
+	KUNIT_EXPECT_FALSE(test, nhca_peer_same_host(f->qp));
 	marked(test, old);
-	KUNIT_EXPECT_FALSE(test, nhca_peer_is_here(f->qp));
+	KUNIT_EXPECT_FALSE(test, nhca_peer_same_host(f->qp));
 	fix_destroy(&peer);
 	fix_destroy(&third);
 }

@@ -358,11 +358,11 @@ static inline void nhca_qp_tx(struct nhca_qp *qp, struct nhca_tx *tx, struct nhc
 }
 
 /* in nhca_qp.peer, beside NHCA_CAP_*: nhca_loop_found() has found the peer in this kernel */
-#define NHCA_PEER_IS_HERE	BIT(7)
+#define NHCA_PEER_SAME_HOST	BIT(7)
 
-static inline bool nhca_peer_is_here(const struct nhca_qp *qp)
+static inline bool nhca_peer_same_host(const struct nhca_qp *qp)
 {
-	return READ_ONCE(qp->peer) & NHCA_PEER_IS_HERE;
+	return READ_ONCE(qp->peer) & NHCA_PEER_SAME_HOST;
 }
 
 /* ---- loop.c: Context is sq.lock held, RCU read side, unless stated ---- */
@@ -375,7 +375,7 @@ static inline bool nhca_peer_is_here(const struct nhca_qp *qp)
  */
 static inline bool nhca_loop_expired(const struct nhca_qp *qp)
 {
-	return time_after(jiffies, READ_ONCE(qp->here_until));
+	return time_after(jiffies, READ_ONCE(qp->loop_until));
 }
 
 /**
@@ -388,12 +388,12 @@ static inline bool nhca_loop_expired(const struct nhca_qp *qp)
  * half a second (nhca_qp.watched_until), and does not ask for each packet.
  * Context: one of the QP's locks held, RCU read side.
  * Return: true if the peer is a QP of this kernel, and no packet socket or queueing discipline has
- * to see the packets; the function has set nhca_qp.peer_mark and nhca_qp.here_until.
+ * to see the packets; the function has set nhca_qp.peer_mark and nhca_qp.loop_until.
  */
 bool nhca_loop_found(struct nhca_qp *qp, const struct nhca_rx *rx);
 
 /**
- * nhca_loop_heard - note that a datagram came from a QP of this network namespace
+ * nhca_loop_learn - note that a datagram came from a QP of this network namespace
  * @qp: the QP that the datagram is for
  * @rx: the datagram
  *
@@ -401,7 +401,7 @@ bool nhca_loop_found(struct nhca_qp *qp, const struct nhca_rx *rx);
  * without packets.
  * Context: rq.lock of @qp held, BH disabled, RCU read side.
  */
-void nhca_loop_heard(struct nhca_qp *qp, const struct nhca_rx *rx);
+void nhca_loop_learn(struct nhca_qp *qp, const struct nhca_rx *rx);
 
 /**
  * nhca_loop_step - execute a part of a request without packets, if both QPs are in this kernel

@@ -71,7 +71,7 @@ bool nhca_loop_found(struct nhca_qp *qp, const struct nhca_rx *rx)
 		WRITE_ONCE(qp->watched_until, jiffies + NHCA_LOOP_VALID);
 		return false;
 	}
-	WRITE_ONCE(qp->here_until, jiffies + NHCA_LOOP_VALID);
+	WRITE_ONCE(qp->loop_until, jiffies + NHCA_LOOP_VALID);
 	WRITE_ONCE(qp->peer_mark, mark);
 	return true;
 }
@@ -80,36 +80,36 @@ bool nhca_loop_found(struct nhca_qp *qp, const struct nhca_rx *rx)
  * Return: true if a datagram of QP @src_qpn with the addresses and the traffic class of @ip would
  * meet the same rules as the one that came last.
  */
-static bool nhca_loop_knows(const struct nhca_qp *qp, u32 src_qpn, const struct nhca_ip *ip)
+static bool nhca_loop_same_path(const struct nhca_qp *qp, u32 src_qpn, const struct nhca_ip *ip)
 {
-	const struct nhca_heard *heard = &qp->heard;
+	const struct nhca_loop_path *path = &qp->loop_path;
 
 	lockdep_assert_held(&qp->rq.lock);
-	return heard->qpn == src_qpn && heard->tclass == nhca_ip_tclass(ip) &&
-	       ipv6_addr_equal(&heard->saddr, &ip->saddr) &&
-	       ipv6_addr_equal(&heard->daddr, &ip->daddr);
+	return path->qpn == src_qpn && path->tclass == nhca_ip_tclass(ip) &&
+	       ipv6_addr_equal(&path->saddr, &ip->saddr) &&
+	       ipv6_addr_equal(&path->daddr, &ip->daddr);
 }
 
-void nhca_loop_heard(struct nhca_qp *qp, const struct nhca_rx *rx)
+void nhca_loop_learn(struct nhca_qp *qp, const struct nhca_rx *rx)
 {
 	const struct nhca_ip *ip = &rx->ip;
 
-	if (nhca_loop_knows(qp, rx->hdr.src_qpn, ip) && time_before(jiffies, qp->here_until))
+	if (nhca_loop_same_path(qp, rx->hdr.src_qpn, ip) && time_before(jiffies, qp->loop_until))
 		return;
 	if (nhca_lo_watched(nhca_net_ns(qp->dev->nn)))
 		return;
-	qp->heard.saddr = ip->saddr;
-	qp->heard.daddr = ip->daddr;
-	qp->heard.tclass = nhca_ip_tclass(ip);
-	WRITE_ONCE(qp->heard.qpn, rx->hdr.src_qpn);
-	WRITE_ONCE(qp->here_until, jiffies + NHCA_LOOP_VALID);
+	qp->loop_path.saddr = ip->saddr;
+	qp->loop_path.daddr = ip->daddr;
+	qp->loop_path.tclass = nhca_ip_tclass(ip);
+	WRITE_ONCE(qp->loop_path.qpn, rx->hdr.src_qpn);
+	WRITE_ONCE(qp->loop_until, jiffies + NHCA_LOOP_VALID);
 }
 
 /*
  * Return: true if the two QPs are connected to each other, and @peer has the mark that
  * nhca_loop_found() saw.  sq.lock of @qp and rq.lock of @peer are held.
  */
-static bool nhca_loop_mirrors(const struct nhca_qp *qp, const struct nhca_qp *peer)
+static bool nhca_loop_connected(const struct nhca_qp *qp, const struct nhca_qp *peer)
 {
 	lockdep_assert_held(&qp->sq.lock);
 	lockdep_assert_held(&peer->rq.lock);
@@ -152,13 +152,13 @@ static struct nhca_qp *nhca_loop_lock(struct nhca_qp *qp)
 	if (!peer || !nhca_loop_up(qp) || !nhca_loop_up(peer) || !spin_trylock(&peer->rq.lock))
 		return NULL;
 	/*
-	 * What the peer hears shows that packets pass to it.  What this QP hears does not: a filter
-	 * may refuse the packets of one direction only.
+	 * What the peer receives shows that packets pass to it.  What this QP receives does not: a
+	 * filter may refuse the packets of one direction only.
 	 */
-	if (nhca_loop_expired(qp) || nhca_loop_expired(peer) || !nhca_loop_mirrors(qp, peer)) {
+	if (nhca_loop_expired(qp) || nhca_loop_expired(peer) || !nhca_loop_connected(qp, peer)) {
 		spin_unlock(&peer->rq.lock);
 		/* send packets until a packet shows again that the peer is in this kernel */
-		WRITE_ONCE(qp->peer, READ_ONCE(qp->peer) & ~NHCA_PEER_IS_HERE);
+		WRITE_ONCE(qp->peer, READ_ONCE(qp->peer) & ~NHCA_PEER_SAME_HOST);
 		return NULL;
 	}
 	/* for sparse: nhca_loop_end() releases it */
@@ -345,14 +345,14 @@ bool nhca_loop_datagram(struct nhca_qp *qp, struct nhca_swr *swr, const struct n
 	if (av->mcast || nhca_is_paced(qp) || !READ_ONCE(nhca_same_host))
 		return false;
 	peer = nhca_qp_find(NULL, h->qpn);
-	if (!peer || READ_ONCE(peer->heard.qpn) != qp->qpn ||
+	if (!peer || READ_ONCE(peer->loop_path.qpn) != qp->qpn ||
 	    nhca_loop_expired(peer) || !nhca_loop_up(qp) || !nhca_loop_up(peer) ||
 	    !spin_trylock(&peer->rq.lock))
 		return false;
 	hdr.info = nhca_opinfo(h->opcode);
 	nhca_av_header(av, hdr.info->hdr_len + ALIGN(swr->length, 4) + NHCA_ICRC_LEN, &iph);
 	nhca_swr_source(qp, swr, 0, &it);
-	if (nhca_loop_knows(peer, qp->qpn, &ip) &&
+	if (nhca_loop_same_path(peer, qp->qpn, &ip) &&
 	    nhca_rx_refusal(peer, &hdr, &ip) == NHCA_CNT_MAX && !nhca_loop_waits(&peer->rq))
 		taken = nhca_datagram_execute(peer, &src);
 	spin_unlock(&peer->rq.lock);

@@ -440,8 +440,8 @@ static void nhca_qp_to_reset(struct nhca_qp *qp)
 	qp->last_wqe_sent = false;
 	qp->comm_est = false;
 	WRITE_ONCE(qp->peer, 0);
-	WRITE_ONCE(qp->heard.qpn, 0);
-	WRITE_ONCE(qp->here_until, jiffies - 1);
+	WRITE_ONCE(qp->loop_path.qpn, 0);
+	WRITE_ONCE(qp->loop_until, jiffies - 1);
 	WRITE_ONCE(qp->watched_until, jiffies);
 	nhca_pace_set(qp->sq.pace, 0);
 }

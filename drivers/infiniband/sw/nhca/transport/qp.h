@@ -365,13 +365,13 @@ struct nhca_qp_ops;
 struct nhca_rss;
 
 /**
- * struct nhca_heard - a datagram that opens the same-host path; protected by nhca_rq.lock
+ * struct nhca_loop_path - a datagram that opens the same-host path; protected by nhca_rq.lock
  * @qpn: the QP that has sent it; 0: there is none; also read without the lock, by READ_ONCE()
  * @tclass: its traffic class, without ECN
  * @saddr: its source address
  * @daddr: its destination address
  */
-struct nhca_heard {
+struct nhca_loop_path {
 	u32 qpn;
 	u8 tclass;
 	struct in6_addr saddr;
@@ -407,11 +407,11 @@ struct nhca_heard {
  * @mark:   random number in the place of the ICRC in packets without ICRC.  It changes at each
  *           reset, so only hosts that have seen its packets know it.  Written with both locks held
  * @peer_mark: the peer's @mark when nhca_loop_found() found the peer; valid if @peer has
- *           NHCA_PEER_IS_HERE; READ_ONCE()
- * @peer:   NHCA_CAP_* of the newest accepted packet of the peer, and NHCA_PEER_IS_HERE; 0: the peer
- *           is not known to be nhca, or may have changed; READ_ONCE()
- * @heard:  UD: the last datagram that came through lo
- * @here_until: jiffies until which received packets allow the same-host path; READ_ONCE()
+ *           NHCA_PEER_SAME_HOST; READ_ONCE()
+ * @peer:   NHCA_CAP_* of the newest accepted packet of the peer, and NHCA_PEER_SAME_HOST; 0: the
+ *           peer is not known to be nhca, or may have changed; READ_ONCE()
+ * @loop_path: UD: the last datagram that came through lo
+ * @loop_until: jiffies until which received packets allow the same-host path; READ_ONCE()
  * @watched_until: jiffies until which somebody must see the packets, so that nhca_loop_found() need
  *           not ask again; READ_ONCE()
  * @cnp_sent: jiffies when the last CNP was sent; written by the CPU that receives a batch
@@ -455,10 +455,10 @@ struct nhca_qp {
 	__le32 mark;
 	__le32 peer_mark;
 	u8 peer;
-	struct nhca_heard heard;
+	struct nhca_loop_path loop_path;
 	atomic_t events;
 	unsigned long cnp_sent;
-	unsigned long here_until;
+	unsigned long loop_until;
 	unsigned long watched_until;
 	struct nhca_av *av;
 	struct nhca_flow *flow;

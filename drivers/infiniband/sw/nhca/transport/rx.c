@@ -139,8 +139,8 @@ static void nhca_notice_heard(struct nhca_qp *qp, const struct nhca_rx *rx)
 	if ((caps & NHCA_CAP_PRESENT) && !(caps & NHCA_CAP_FOREIGN))
 		peer = caps & (NHCA_CAP_PRESENT | NHCA_CAP_CONFIRMED | NHCA_CAP_NO_ICRC_OK);
 	if (peer && (caps & NHCA_CAP_NO_ICRC) &&
-	    (((old & NHCA_PEER_IS_HERE) && !nhca_loop_expired(qp)) || nhca_loop_found(qp, rx)))
-		peer |= NHCA_PEER_IS_HERE;
+	    (((old & NHCA_PEER_SAME_HOST) && !nhca_loop_expired(qp)) || nhca_loop_found(qp, rx)))
+		peer |= NHCA_PEER_SAME_HOST;
 	if (old != peer)
 		WRITE_ONCE(qp->peer, peer);
 }
@@ -336,7 +336,7 @@ static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_batch *b)
 	if (nhca_is_datagram(qp)) {
 		/* not rx->ip.iif: in a VRF a packet passes the netdev of the VRF, too */
 		if (rx->skb->skb_iif == LOOPBACK_IFINDEX)
-			nhca_loop_heard(qp, rx);
+			nhca_loop_learn(qp, rx);
 		nhca_request_rx(qp, rx);
 		return;
 	}

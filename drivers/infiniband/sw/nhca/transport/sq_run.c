@@ -177,7 +177,7 @@ static bool nhca_sq_fetch_next(struct nhca_qp *qp)
  */
 static int nhca_sq_loop(struct nhca_qp *qp, struct nhca_swr *swr)
 {
-	u32 done = nhca_peer_is_here(qp) ? nhca_loop_step(qp, swr) : 0;
+	u32 done = nhca_peer_same_host(qp) ? nhca_loop_step(qp, swr) : 0;
 
 	/* the bytes are copied, as with packets, so they count in the budget */
 	return DIV_ROUND_UP(done * qp->mtu, NHCA_BUDGET_BYTES);
