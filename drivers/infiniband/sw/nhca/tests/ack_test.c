@@ -146,11 +146,11 @@ static void rnr_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, f->nsent, 1 + i);
 		KUNIT_EXPECT_EQ(test, sq->rnr_retries, 1 - i);
 		/* an expiry that was late, because it waited for the lock, does not end the wait */
-		set_bit(0, &sq->note);
+		set_bit(0, &sq->kicked);
 		local_bh_disable();
 		nhca_sq_timer(&sq->timer);
 		local_bh_enable();
-		KUNIT_EXPECT_FALSE(test, test_bit(0, &sq->note));
+		KUNIT_EXPECT_FALSE(test, test_bit(0, &sq->kicked));
 		KUNIT_EXPECT_TRUE(test, sq->rnr_wait);
 		KUNIT_EXPECT_EQ(test, f->nsent, 1 + i);
 		timer_delete(&sq->timer);

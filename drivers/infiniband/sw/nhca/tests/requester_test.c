@@ -220,7 +220,7 @@ static void modify_kicks_test(struct kunit *test)
 	struct qp_fixture *f = test->priv;
 
 	KUNIT_ASSERT_EQ(test, fix_post_rdma(f->qp, f->mr, IB_WR_SEND, 0, 10, 0, 0), 0);
-	set_bit(0, &f->qp->sq.note);
+	set_bit(0, &f->qp->sq.kicked);
 	KUNIT_EXPECT_EQ(test, f->nsent, 0);
 	KUNIT_EXPECT_EQ(test, nhca_qp_modify(f->qp, IB_QPS_RTS, &attr, IB_QP_MIN_RNR_TIMER), 0);
 	KUNIT_EXPECT_EQ(test, f->nsent, 1);

@@ -360,16 +360,16 @@ static void nhca_ack_atomic(struct nhca_qp *qp, struct nhca_rx *rx)
 }
 
 /*
- * Leave a note, so that nhca_sq_unlock() runs the requester, if there may be something to do: a
- * request is not completely sent or not fetched yet, a consumer waits for an ACK, or the QP is not
- * in RTS.
+ * Set nhca_sq.kicked, so that nhca_sq_unlock() runs the requester, if there may be something to do:
+ * a request is not completely sent or not fetched yet, a consumer waits for an ACK, or the QP is
+ * not in RTS.
  */
 static void nhca_ack_go_on(struct nhca_qp *qp)
 {
 	struct nhca_sq *sq = &qp->sq;
 
 	if (sq->cur || sq->ackreq_pending || nhca_sq_more(qp) || READ_ONCE(qp->state) != IB_QPS_RTS)
-		set_bit(0, &sq->note);
+		set_bit(0, &sq->kicked);
 }
 
 /* Return: true if @psn was sent or requested, and is unacknowledged; other PSNs are ignored. */

@@ -36,8 +36,8 @@
 #define NHCA_ACKREQ_BOOST		64
 /* maximum number of empty requests for an ACK; then the request fails (nhca_sq.empty_ackreqs) */
 #define NHCA_EMPTY_ACKREQ_MAX	3
-/* maximum number of passes that a holder of nhca_sq.lock makes for notes (nhca_sq.note) */
-#define NHCA_SQ_NOTES		8
+/* maximum number of passes that a holder of nhca_sq.lock makes for kicks (nhca_sq.kicked) */
+#define NHCA_SQ_KICKS		8
 
 #define NHCA_GSI_QPN		1
 #define NHCA_GSI_QKEY		0x80010000

@@ -96,7 +96,7 @@ struct nhca_swr {
  * @cons:     number of entries retired, with or without a completion
  * @max_wr, @max_sge, @max_inline: limits granted to the consumer
  * @allowed:  operations that the QP may execute, BIT_ULL(NHCA_WR_*) each; constant
- * @note:     bit 0: there may be work, so the next nhca_sq_unlock() runs the requester; set by
+ * @kicked:   bit 0: there may be work, so the next nhca_sq_unlock() runs the requester; set by
  *           nhca_sq_kick(), without @lock, and by holders of @lock
  * @inflight: requests (struct nhca_swr) copied out of the ring and not completed
  * @retired:  requests that have ended, but complete later, in order: the network stack still reads
@@ -145,7 +145,7 @@ struct nhca_sq {
 	u32 max_sge;
 	u32 max_inline;
 	u64 allowed;
-	unsigned long note;
+	unsigned long kicked;
 	struct list_head inflight;
 	struct list_head retired;
 	struct nhca_swr *spares;

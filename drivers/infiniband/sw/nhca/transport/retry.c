@@ -220,6 +220,6 @@ void nhca_sq_timer(struct timer_list *t)
 		   (READ_ONCE(qp->state) == IB_QPS_RTS || READ_ONCE(qp->state) == IB_QPS_SQD)) {
 		nhca_sq_timed_out(qp);
 	}
-	set_bit(0, &sq->note);
+	set_bit(0, &sq->kicked);
 	nhca_sq_unlock(qp);
 }

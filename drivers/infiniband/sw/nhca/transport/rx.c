@@ -157,7 +157,7 @@ static int nhca_rx_left(const struct nhca_batch *b)
 }
 
 /* Send the responses to the packets that came since the lock was taken, and release the lock. */
-static void nhca_rx_release(struct nhca_batch *b)
+static void nhca_rx_unlock(struct nhca_batch *b)
 {
 	struct nhca_qp *qp = b->qp;
 	spinlock_t *lock = b->held;
@@ -170,7 +170,7 @@ static void nhca_rx_release(struct nhca_batch *b)
 		b->marked = false;
 		nhca_resp_cnp(qp);
 	}
-	/* for sparse: nhca_rx_hold() has taken it */
+	/* for sparse: nhca_rx_lock() has taken it */
 	__acquire(lock);
 	if (lock == &qp->sq.lock) {
 		b->spent += nhca_sq_unlock_budget(qp, nhca_rx_left(b));
@@ -189,12 +189,12 @@ static void nhca_rx_release(struct nhca_batch *b)
 	}
 }
 
-/* Take @lock, which is one of @qp's, and hold it until nhca_rx_release(). */
-static void nhca_rx_hold(struct nhca_batch *b, struct nhca_qp *qp, spinlock_t *lock)
+/* Take @lock, which is one of @qp's, and hold it until nhca_rx_unlock(). */
+static void nhca_rx_lock(struct nhca_batch *b, struct nhca_qp *qp, spinlock_t *lock)
 {
 	if (b->held == lock)
 		return;
-	nhca_rx_release(b);
+	nhca_rx_unlock(b);
 	spin_lock(lock);
 	b->qp = qp;
 	b->held = lock;
@@ -211,7 +211,7 @@ static void nhca_rx_hold(struct nhca_batch *b, struct nhca_qp *qp, spinlock_t *l
  */
 static bool nhca_rx_enter(struct nhca_batch *b, struct nhca_qp *qp, bool request, u32 gen)
 {
-	nhca_rx_hold(b, qp, request ? &qp->rq.lock : &qp->sq.lock);
+	nhca_rx_lock(b, qp, request ? &qp->rq.lock : &qp->sq.lock);
 	if (likely(b->gen == gen && (request ? nhca_rq_open(qp) : nhca_sq_open(qp))))
 		return true;
 	nhca_rx_refused(qp->dev, &b->rx.hdr, NHCA_CNT_RX_BAD_STATE);
@@ -250,7 +250,7 @@ static void nhca_rx_accepted(struct nhca_qp *qp, struct nhca_batch *b)
 }
 
 /* Return: true if the PSN of a request is one that the peer may use now.  rq.lock held. */
-static bool nhca_rx_is_near(const struct nhca_qp *qp, const struct nhca_rx *rx)
+static bool nhca_rx_in_window(const struct nhca_qp *qp, const struct nhca_rx *rx)
 {
 	lockdep_assert_held(&qp->rq.lock);
 	return abs(nhca_psn_diff(rx->hdr.psn, qp->rq.psn)) <= NHCA_CWND_MAX;
@@ -268,7 +268,7 @@ static void nhca_rx_request(struct nhca_qp *qp, struct nhca_batch *b)
 
 	/* the last ACK of a batch covers the earlier ones; XRC has another QP for each direction */
 	if ((rx->hdr.caps & NHCA_CAP_ACKS) && qp->ibqp.qp_type == IB_QPT_RC &&
-	    nhca_rx_is_near(qp, rx) && nhca_rx_acks(rx, &b->acked))
+	    nhca_rx_in_window(qp, rx) && nhca_rx_acks(rx, &b->acked))
 		b->acks = true;
 	if (nhca_request_rx(qp, rx) != NHCA_EXECUTED)
 		return;
@@ -321,7 +321,7 @@ static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_batch *b)
 	if (why == NHCA_CNT_MAX || why == NHCA_CNT_RX_BAD_STATE)
 		nhca_rx_count(qp, rx, 1);
 	if (why == NHCA_CNT_RX_BAD_STATE && nhca_rx_was_refused(qp, rx)) {
-		nhca_rx_hold(b, qp, &qp->rq.lock);
+		nhca_rx_lock(b, qp, &qp->rq.lock);
 		if (b->gen == gen)
 			nhca_resp_refused(qp, rx);
 		return;
@@ -454,5 +454,5 @@ void nhca_transport_again(struct nhca_batch *b)
 
 void nhca_transport_rx_end(struct nhca_batch *b)
 {
-	nhca_rx_release(b);
+	nhca_rx_unlock(b);
 }

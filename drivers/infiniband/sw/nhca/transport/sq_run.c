@@ -290,7 +290,7 @@ int nhca_sq_unlock_budget(struct nhca_qp *qp, int budget)
 	int spent = 0, left;
 
 	do {
-		while (budget > 0 && test_and_clear_bit(0, &sq->note)) {
+		while (budget > 0 && test_and_clear_bit(0, &sq->kicked)) {
 			rcu_read_lock();
 			left = nhca_sq_run(qp, budget);
 			rcu_read_unlock();
@@ -299,7 +299,7 @@ int nhca_sq_unlock_budget(struct nhca_qp *qp, int budget)
 			 * each pass costs an eighth of the budget; otherwise doorbells of other
 			 * CPUs could keep this CPU here without end
 			 */
-			budget = left - NHCA_BUDGET / NHCA_SQ_NOTES;
+			budget = left - NHCA_BUDGET / NHCA_SQ_KICKS;
 		}
 		spin_unlock(&sq->lock);
 		/*
@@ -308,7 +308,7 @@ int nhca_sq_unlock_budget(struct nhca_qp *qp, int budget)
 		 * nhca_sq_kick().
 		 */
 		smp_mb();
-		if (!test_bit(0, &sq->note))
+		if (!test_bit(0, &sq->kicked))
 			return spent;
 		if (budget <= 0) {
 			nhca_bh_queue(&qp->kick);
@@ -329,7 +329,7 @@ void nhca_sq_kick(struct nhca_qp *qp)
 	struct nhca_sq *sq = &qp->sq;
 
 	local_bh_disable();
-	set_bit(0, &sq->note);
+	set_bit(0, &sq->kicked);
 	/* pairs with smp_mb() after the unlock in nhca_sq_unlock() */
 	smp_mb__after_atomic();
 	if (spin_trylock(&sq->lock))
