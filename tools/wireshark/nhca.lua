@@ -91,13 +91,13 @@ field("bitmap", "bytes", "Bitmap", base.SPACE, "Packets from offset on; the leas
 field("pad", "bytes", "Pad")
 field("icrc", "uint32", "Invariant CRC", base.HEX, nil, nil, "The four bytes in wire order; not verified here")
 field("mark", "uint32", "Mark of the sender", base.HEX, nil, nil, "In place of the ICRC; the UDP checksum protects the packet")
-field("notice", "uint8", "Capability bits", base.HEX, nil, 0x3f)
-field("notice.here", "bool", "PRESENT: the sender is nhca", 8, nil, 0x01)
-field("notice.seen", "bool", "CONFIRMED: the sender has received PRESENT", 8, nil, 0x02)
-field("notice.takes_bare", "bool", "NO_ICRC_OK: the sender accepts packets without an ICRC", 8, nil, 0x04)
-field("notice.bare", "bool", "NO_ICRC: this packet has no ICRC", 8, nil, 0x08)
-field("notice.acks", "bool", "ACKS: this packet carries an acknowledgment", 8, nil, 0x10)
-field("notice.foreign", "uint8", "If set, these are no capability bits", base.HEX, nil, 0x20)
+field("caps", "uint8", "Capability bits", base.HEX, nil, 0x3f)
+field("caps.present", "bool", "PRESENT: the sender is nhca", 8, nil, 0x01)
+field("caps.confirmed", "bool", "CONFIRMED: the sender has received PRESENT", 8, nil, 0x02)
+field("caps.no_icrc_ok", "bool", "NO_ICRC_OK: the sender accepts packets without an ICRC", 8, nil, 0x04)
+field("caps.no_icrc", "bool", "NO_ICRC: this packet has no ICRC", 8, nil, 0x08)
+field("caps.acks", "bool", "ACKS: this packet carries an acknowledgment", 8, nil, 0x10)
+field("caps.foreign", "uint8", "If set, these are no capability bits", base.HEX, nil, 0x20)
 field("refused", "string", "Dropped by nhca, counter")
 nhca.fields = f
 
@@ -118,18 +118,18 @@ local function refuse(tree, counter, why)
 	tree:add_proto_expert_info(counters[counter], why)
 end
 
-local notices = { "here", "seen", "takes_bare", "bare", "acks", "foreign" }
+local caps = { "present", "confirmed", "no_icrc_ok", "no_icrc", "acks", "foreign" }
 
-local function add_notice(tree, byte)
-	local item = tree:add(f.notice, byte)
-	for _, name in ipairs(notices) do
-		item:add(f["notice." .. name], byte)
+local function add_caps(tree, byte)
+	local item = tree:add(f.caps, byte)
+	for _, name in ipairs(caps) do
+		item:add(f["caps." .. name], byte)
 	end
 end
 
 -- Returns true if the packet has no ICRC.  nhca never sets bit 0x20, so with that bit the byte has
 -- another meaning.
-local function is_bare(byte)
+local function no_icrc(byte)
 	return byte:bitfield(4, 1) == 1 and byte:bitfield(2, 1) == 0
 end
 
@@ -247,7 +247,7 @@ local function rcxt(tvb, tree)
 	local pad, channel = tvb(1, 1):bitfield(2, 2), tvb(5, 3):uint()
 	tree:add(f.kind, tvb(0, 1))
 	tree:add(f.channel, tvb(5, 3))
-	add_notice(tree, tvb(4, 1))
+	add_caps(tree, tvb(4, 1))
 
 	if tvb(1, 1):bitfield(4, 4) ~= 0 then
 		refuse(tree, "rx_bad_version", "the version of the BTH is not 0")
@@ -290,7 +290,7 @@ local function rcxt(tvb, tree)
 	if pad > 0 then
 		tree:add(f.pad, tvb(headers + payload, pad))
 	end
-	tree:add(is_bare(tvb(4, 1)) and f.mark or f.icrc, tvb(size - ICRC, ICRC))
+	tree:add(no_icrc(tvb(4, 1)) and f.mark or f.icrc, tvb(size - ICRC, ICRC))
 	return line
 end
 
@@ -299,7 +299,7 @@ end
 local function first_of_batch(tvb)
 	local size, code = tvb:len(), tvb(0, 1):uint()
 	local rest = BTH + RXETH + (behind[code] or 0)
-	if size ~= tvb:reported_len() or not kinds[code] or size < rest + ICRC or not is_bare(tvb(4, 1)) then
+	if size ~= tvb:reported_len() or not kinds[code] or size < rest + ICRC or not no_icrc(tvb(4, 1)) then
 		return size
 	end
 	local length = tvb(BTH + 28, 2):uint()
@@ -321,11 +321,11 @@ function nhca.dissector(tvb, pinfo, tree)
 	if tvb:len() < BTH then
 		return
 	end
-	local code, notice = tvb(0, 1):uint(), tvb(4, 1)
+	local code, caps = tvb(0, 1):uint(), tvb(4, 1)
 	if code < FIRST_CODE or code > LAST_CODE then
 		-- RoCEv2: show only the capability bits, if there are any
-		if notice:bitfield(2, 6) ~= 0 then
-			add_notice(tree:add(nhca, notice, "nhca capability bits"), notice)
+		if caps:bitfield(2, 6) ~= 0 then
+			add_caps(tree:add(nhca, caps, "nhca capability bits"), caps)
 		end
 		return
 	end

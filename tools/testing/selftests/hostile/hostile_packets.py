@@ -14,7 +14,7 @@ import sys
 import time
 
 import ktap
-from roce import (ACK, ATOMIC_ACK, ATOMIC_WRITE, BARE, CMP_SWAP, CNP, FETCH_ADD, FLUSH, Gone, Lab,
+from roce import (ACK, ATOMIC_ACK, ATOMIC_WRITE, CAPS_NO_ICRC, CMP_SWAP, CNP, FETCH_ADD, FLUSH, Gone, Lab,
                   MTU, NAK_ACCESS, NAK_INVALID, NAK_OPERATION, NAK_SEQUENCE, PATIENCE, QKEY, Qp, RC, READ,
                   READ_RESP_FIRST, READ_RESP_LAST, READ_RESP_ONLY, REGION, RPSN, SEND_FIRST,
                   SEND_LAST, SEND_LAST_IMM, SEND_LAST_INV, SEND_MIDDLE, SEND_ONLY, SEND_ONLY_IMM,
@@ -574,7 +574,7 @@ def crossed(lab):
     where, key = lab.target.readable
 
     def read(number):
-        return qp.packet(READ, reth(where + 8 * number, key, 8), psn=RPSN + number, byte4=BARE)
+        return qp.packet(READ, reth(where + 8 * number, key, 8), psn=RPSN + number, byte4=CAPS_NO_ICRC)
 
     for number in range(READS):
         lab.wire.batch([read(number)])

@@ -46,7 +46,7 @@
 #define BATCH		32
 #define WINDOW		0x8000	/* PSNs on each side of the last one seen */
 #define FLOWS		4096	/* table of PSNs, by the low bits of the QPN */
-#define BARE		8	/* capability bit: no ICRC, only a UDP checksum */
+#define NO_ICRC		8	/* capability bit: no ICRC, only a UDP checksum */
 /* source MAC address of packets sent by this program, which must not become templates */
 #define OWN_MAC		"\x02\x6e\x68\x63\x61\x66"
 
@@ -301,7 +301,7 @@ static void mutate(struct frame *f, const struct frame *from, size_t largest)
 		size = udp + UDP + BTH + 4 + ICRC;
 		bth[0] = 0x11;
 		bth[1] &= 0xcf;
-		bth[4] = (bth[4] & 0xc0) | (rnd() & 0x3f & ~BARE);
+		bth[4] = (bth[4] & 0xc0) | (rnd() & 0x3f & ~NO_ICRC);
 		bth[12] = rnd() & 0x7f;
 		steps = 0;
 	}
@@ -343,7 +343,7 @@ static void mutate(struct frame *f, const struct frame *from, size_t largest)
 		put16(ip + udp + 4, rnd());
 	if (rnd() % 8)
 		icrc_put(ip, size);
-	sums_put(ip, size, bth[4] & BARE || rnd() % 2);
+	sums_put(ip, size, bth[4] & NO_ICRC || rnd() % 2);
 	memcpy(f->bytes + ETH_ALEN, OWN_MAC, ETH_ALEN);
 	f->length = ETH_HLEN + size;
 }

@@ -6,9 +6,9 @@
                                         TSHARK-FIELDS is the output of `tshark -T fields -e frame.number
                                         -e infiniband.invariant.crc` for the same file; an empty file
                                         skips the comparison with tshark
-    icrc.py notice FILE bare|whole      packets between nhca ends: every ICRC must be correct, and so must
+    icrc.py nhca FILE no-icrc|whole     packets between nhca ends: every ICRC must be correct, and so must
                                         the UDP checksum of a packet whose bit says that it has no ICRC;
-                                        bare: most packets have none, whole: all packets have one
+                                        no-icrc: most packets have none, whole: all packets have one
     icrc.py damage FILE COPY            COPY is FILE with one bit of one packet's payload inverted
     icrc.py cut FILE COPY               COPY is FILE with one packet truncated inside its BTH"""
 
@@ -118,27 +118,27 @@ def checksum(data, network, udp, end):
     return total
 
 
-BARE = 8        # capability bit NO_ICRC in BTH byte 4 (Documentation/wire.rst)
+NO_ICRC = 8        # capability bit NO_ICRC in BTH byte 4 (Documentation/wire.rst)
 
 
-def notice(name, wanted):
+def between_nhca(name, wanted):
     with open(name, "rb") as source:
         data = source.read()
-    seen = bare = bad = 0
+    seen = without = bad = 0
     for _, at, length in packets(data):
         found = roce(data, at, length)
         if not found:
             continue
         network, udp, end = found
         seen += 1
-        if data[udp + 8 + 4] & BARE:
-            bare += 1
+        if data[udp + 8 + 4] & NO_ICRC:
+            without += 1
             good = data[udp + 6:udp + 8] != b"\0\0" and checksum(data, network, udp, end) == 0xffff
         else:
             good = data[end - 4:end] == struct.pack("<I", icrc(data, network, udp, end))
         bad += not good
-    print(f"{seen} packets, {bare} without an ICRC, {bad} bad")
-    enough = bare > seen * 0.8 if wanted == "bare" else not bare
+    print(f"{seen} packets, {without} without an ICRC, {bad} bad")
+    enough = without > seen * 0.8 if wanted == "no-icrc" else not without
     return 0 if seen > 100 and not bad and enough else 1
 
 
@@ -167,12 +167,12 @@ def change(name, copy, cut):
 
 
 def main():
-    if len(sys.argv) != 4 or sys.argv[1] not in ("check", "notice", "damage", "cut"):
+    if len(sys.argv) != 4 or sys.argv[1] not in ("check", "nhca", "damage", "cut"):
         raise SystemExit(__doc__)
     if sys.argv[1] == "check":
         return check(*sys.argv[2:])
-    if sys.argv[1] == "notice":
-        return notice(*sys.argv[2:])
+    if sys.argv[1] == "nhca":
+        return between_nhca(*sys.argv[2:])
     return change(*sys.argv[2:], sys.argv[1] == "cut")
 
 

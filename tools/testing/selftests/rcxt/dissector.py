@@ -21,8 +21,8 @@ import roce
 from icrc import checksum
 
 LINKTYPE_RAW = 101
-HERE, SEEN, TAKES_BARE, BARE, ACKS, FOREIGN = 1, 2, 4, 8, 0x10, 0x20
-NOTICED = HERE | SEEN | TAKES_BARE
+PRESENT, CONFIRMED, NO_ICRC_OK, NO_ICRC, ACKS, FOREIGN = 1, 2, 4, 8, 0x10, 0x20
+CAPS = PRESENT | CONFIRMED | NO_ICRC_OK
 PSN = 0x3a4b5c
 QPN = 0x123456
 MARK = b"\xde\xad\xbe\xef"
@@ -42,12 +42,12 @@ PLAIN = {
 UPPER = {"nhca.rcxt.index": "nhca.channel.key.upper",
          "nhca.src.rcxt.index": "nhca.src.channel.key.upper"}
 PVO = ("", ".key", ".table", ".offset")
-NOTICE = ("", ".here", ".seen", ".takes_bare", ".bare", ".acks", ".foreign")
+CAP_FIELDS = ("", ".present", ".confirmed", ".no_icrc_ok", ".no_icrc", ".acks", ".foreign")
 FIELDS = ["_ws.lua.error", "infiniband.bth.destqp", "infiniband.bth.psn"] + [
     "nhca." + name for name in
     ["kind", *PLAIN, "packet", "packets", "notify.initiator", "notify.target", "token", "status", "have",
      *("pvo" + part for part in PVO), *("reply_pvo" + part for part in PVO), "payload", "bitmap",
-     "pad", "icrc", "mark", *("notice" + part for part in NOTICE), "refused"]]
+     "pad", "icrc", "mark", *("caps" + part for part in CAP_FIELDS), "refused"]]
 EXPERTS = {"rx_too_short": "too_short", "rx_bad_version": "bad_version",
            "rx_bad_opcode": "bad_opcode", "rx_bad_length": "bad_length"}
 FIELDS += [f"nhca.{name}.expert" for name in EXPERTS.values()]
@@ -67,8 +67,8 @@ class Frame:
     held: int = None        # bytes of the packet in the capture (None: all)
 
 
-def is_bare(datagram):
-    return datagram[4] & (BARE | FOREIGN) == BARE
+def has_no_icrc(datagram):
+    return datagram[4] & (NO_ICRC | FOREIGN) == NO_ICRC
 
 
 def bth_of(datagram):
@@ -77,11 +77,11 @@ def bth_of(datagram):
             "infiniband.bth.psn": [int.from_bytes(datagram[9:12], "big")]}
 
 
-def notice_of(byte):
-    bits = (byte & 0x3f, byte & HERE, byte & SEEN, byte & TAKES_BARE, byte & BARE, byte & ACKS,
+def caps_of(byte):
+    bits = (byte & 0x3f, byte & PRESENT, byte & CONFIRMED, byte & NO_ICRC_OK, byte & NO_ICRC, byte & ACKS,
             byte & FOREIGN)
-    return {f"nhca.notice{part}": [int(bool(bit)) if part else bit]
-            for part, bit in zip(NOTICE, bits)}
+    return {f"nhca.caps{part}": [int(bool(bit)) if part else bit]
+            for part, bit in zip(CAP_FIELDS, bits)}
 
 
 def pvo_of(name, value):
@@ -93,7 +93,7 @@ def fields_of(datagram):
     """The fields that tshark must show of a datagram, from BTH to ICRC."""
     verdict = rcxt.judge(datagram)
     seen = {"nhca.kind": [datagram[0]], "nhca.channel": [int.from_bytes(datagram[5:8], "big")],
-            **bth_of(datagram), **notice_of(datagram[4])}
+            **bth_of(datagram), **caps_of(datagram[4])}
     if verdict != "ok":
         seen["nhca.refused"] = [verdict]
         seen[f"nhca.{EXPERTS[verdict]}.expert"] = SOME
@@ -123,7 +123,7 @@ def fields_of(datagram):
         seen["nhca.bitmap" if packet.opcode == rcxt.STATUS else "nhca.payload"] = [packet.payload]
     if pad:
         seen["nhca.pad"] = [datagram[-rcxt.ICRC - pad:-rcxt.ICRC]]
-    seen["nhca.mark" if is_bare(datagram) else "nhca.icrc"] = \
+    seen["nhca.mark" if has_no_icrc(datagram) else "nhca.icrc"] = \
         [int.from_bytes(datagram[-rcxt.ICRC:], "big")]
     return seen
 
@@ -134,11 +134,11 @@ class Capture:
         self.frames = []
 
     def add(self, name, transport):
-        """Adds a frame of one packet. transport: BTH to pad; with bit BARE it gets a UDP checksum and no ICRC."""
+        """Adds a frame of one packet. transport: BTH to pad; with bit NO_ICRC it gets a UDP checksum and no ICRC."""
         wire = self.wires[len(self.frames) % 2]
-        bare = is_bare(transport)
-        packet = bytearray(wire.packet(transport, icrc=MARK if bare else None))
-        if bare:
+        no_icrc = has_no_icrc(transport)
+        packet = bytearray(wire.packet(transport, icrc=MARK if no_icrc else None))
+        if no_icrc:
             udp = wire.head - 8
             total = checksum(packet, 0, udp, len(packet))
             struct.pack_into("!H", packet, udp + 6, 0xffff - total or 0xffff)
@@ -146,7 +146,7 @@ class Capture:
         return self.frames[-1]
 
     def packet(self, name, packet, **bth):
-        bth.setdefault("byte4", NOTICED)
+        bth.setdefault("byte4", CAPS)
         return self.add(name, packet.transport(PSN, **bth))
 
     def write(self, path):
@@ -202,10 +202,10 @@ def good(capture):
     capture.packet("largest transfer", usual(rcxt.PROBE, total=1 << 24, segment=1024,
                                              offset=(1 << 24) - 1024))
     capture.packet("reserved bits", small(reserved=1))
-    capture.packet("no ICRC", small(), byte4=NOTICED | BARE)
-    capture.packet("no ICRC, with an acknowledgment", small(), byte4=NOTICED | BARE | ACKS)
-    capture.packet("bits of another sender", small(), byte4=BARE | FOREIGN)
-    capture.packet("congestion marks are no notice", small(), byte4=0xc0)
+    capture.packet("no ICRC", small(), byte4=CAPS | NO_ICRC)
+    capture.packet("no ICRC, with an acknowledgment", small(), byte4=CAPS | NO_ICRC | ACKS)
+    capture.packet("bits of another sender", small(), byte4=NO_ICRC | FOREIGN)
+    capture.packet("congestion marks are no capability bits", small(), byte4=0xc0)
 
 
 def wrong(capture):
@@ -251,11 +251,11 @@ def wrong(capture):
 
 def joined(capture):
     """Packets that UDP GRO has merged to a batch, which is valid only for packets without an ICRC."""
-    for bits, name in ((NOTICED | BARE, "a batch"), (NOTICED, "bytes after a packet")):
+    for bits, name in ((CAPS | NO_ICRC, "a batch"), (CAPS, "bytes after a packet")):
         singles = [small(offset=offset, payload=bytes(range(min(64, 130 - offset)))).transport(
             PSN + offset // 64, byte4=bits) for offset in (0, 64, 128)]
         frame = capture.add(name, MARK.join(singles))
-        if bits & BARE:
+        if bits & NO_ICRC:
             each = [fields_of(single + MARK) for single in singles]
             frame.fields = {key: [value for one in each for value in one.get(key, [])]
                             for key in each[0] | each[-1]} | bth_of(singles[0])
@@ -263,18 +263,18 @@ def joined(capture):
 
 def others(capture):
     """Packets of plain RoCEv2, where the dissector adds only the capability bits; and truncated captures."""
-    send = roce.bth(roce.RC | roce.SEND_ONLY, QPN, PSN, byte4=HERE | SEEN) + bytes(64)
+    send = roce.bth(roce.RC | roce.SEND_ONLY, QPN, PSN, byte4=PRESENT | CONFIRMED) + bytes(64)
     plain = roce.bth(roce.RC | roce.SEND_ONLY, QPN, PSN) + bytes(64)
     cnp = roce.bth(roce.CNP, QPN, 0, byte4=0x40) + bytes(16)
-    for name, transport in (("SEND with a notice", send), ("SEND", plain), ("CNP", cnp)):
+    for name, transport in (("SEND with capability bits", send), ("SEND", plain), ("CNP", cnp)):
         frame = capture.add(name, transport)
-        frame.fields = bth_of(transport) | (notice_of(transport[4]) if transport[4] & 0x3f else {})
-    whole = small().transport(PSN, byte4=NOTICED)
+        frame.fields = bth_of(transport) | (caps_of(transport[4]) if transport[4] & 0x3f else {})
+    whole = small().transport(PSN, byte4=CAPS)
     for name, held in (("RXETH cut by the capture", 50), ("payload cut by the capture", 100)):
         frame = capture.add(name, whole)
         frame.held = frame.head + held
         if held < rcxt.BTH + rcxt.RXETH.size:
-            frame.fields = {key: value for key, value in frame.fields.items() if "notice" in key or
+            frame.fields = {key: value for key, value in frame.fields.items() if "caps" in key or
                             "bth" in key or key in ("nhca.kind", "nhca.channel")}
         else:
             del frame.fields["nhca.payload"], frame.fields["nhca.icrc"]

@@ -29,7 +29,7 @@
 #define MAX_PACKETS	16384u
 #define MAX_SEGMENT	0xfffcu
 #define STICKY		16	/* consecutive packets of one opcode, which may be a batch */
-#define NOTICE_BARE	0x0d	/* capability bits of a packet of nhca that has no ICRC */
+#define CAPS_NO_ICRC	0x0d	/* capability bits of a packet of nhca that has no ICRC */
 
 enum code { PACKET, WRITE, READ_REQUEST, READ_DATA, NOTICE, PROBE, STATUS, FENCE, CODES };
 
@@ -331,7 +331,7 @@ static uint8_t *put_bth(uint8_t *p, uint32_t code, const struct packet *x)
 	static uint32_t psn;
 
 	p = put32(p, code << 24 | x->pad << 20 | 0xffff);
-	p = put32(p, (uint32_t)(bare ? NOTICE_BARE : 0) << 24 | x->qpn);
+	p = put32(p, (uint32_t)(no_icrc ? CAPS_NO_ICRC : 0) << 24 | x->qpn);
 	return put32(p, psn++ & 0xffffff);
 }
 
@@ -532,7 +532,7 @@ int main(int argc, char **argv)
 		if (letter == 'a')
 			address = optarg;
 		else if (letter == 'b')
-			bare = true;
+			no_icrc = true;
 		else if (letter == 'c')
 			summed = true;
 		else if (letter == 'X')
@@ -542,7 +542,7 @@ int main(int argc, char **argv)
 	if (!address || template.qpn - 2 > 0xfffffd || !template.total ||
 	    template.total > MAX_TRANSFER || template.segment < 64 || template.segment % 4 ||
 	    template.segment > MAX_PAYLOAD - 4 || template.total > template.segment * MAX_PACKETS ||
-	    !joined || joined > MAX_JOINED || (joined > 1 && !bare))
+	    !joined || joined > MAX_JOINED || (joined > 1 && !no_icrc))
 		usage();
 	if (!region)
 		region = template.total;

@@ -4,7 +4,7 @@
 #include "crc.h"
 #include "roce_out.h"
 
-bool bare;
+bool no_icrc;
 uint32_t mark;
 bool summed;
 uint32_t joined = 1;
@@ -113,7 +113,7 @@ void out_open(const char *address, uint16_t port)
 	((struct sockaddr_in *)&me)->sin_port = htobe16(port);
 	setsockopt(sock, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	setsockopt(sock, SOL_SOCKET, SO_SNDBUFFORCE, &buffer, sizeof(buffer));
-	if (!bare && !summed &&
+	if (!no_icrc && !summed &&
 	    setsockopt(sock, peer.ss_family == AF_INET ? SOL_SOCKET : SOL_UDP,
 		       peer.ss_family == AF_INET ? SO_NO_CHECK : UDP_NO_CHECK6_TX, &one, sizeof(one)))
 		err(1, "no checksum");
@@ -181,7 +181,7 @@ uint8_t *room(void)
 void post(uint8_t *packet, size_t size)
 {
 	struct message *m = &messages[waiting - 1];
-	uint32_t end = htole32(bare ? mark : icrc(packet, size));
+	uint32_t end = htole32(no_icrc ? mark : icrc(packet, size));
 	uint8_t *place;
 
 	memcpy(packet + size, &end, ICRC);

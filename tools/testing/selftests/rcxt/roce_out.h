@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Sends RoCEv2 packets from a UDP socket at a high rate: many in one system call, or as UDP GSO
- * batches.  The packets have a correct ICRC, with or without a UDP checksum.  If the variable bare
- * is true, they have a mark in the place of the ICRC, and a UDP checksum (Documentation/wire.rst).
- * Call room() and post() for each packet, and flush() at the end.
+ * batches.  The packets have a correct ICRC, with or without a UDP checksum.  If the variable
+ * no_icrc is true, they have a mark in the place of the ICRC, and a UDP checksum
+ * (Documentation/wire.rst). Call room() and post() for each packet, and flush() at the end.
  */
 #ifndef ROCE_OUT_H
 #define ROCE_OUT_H
@@ -28,10 +28,10 @@
 #define MESSAGES	32
 #define MAX_JOINED	40
 
-extern bool bare;		/* no ICRC */
+extern bool no_icrc;		/* no ICRC */
 extern uint32_t mark;		/* in the place of the ICRC */
 extern bool summed;		/* a UDP checksum beside the ICRC, so that GRO may merge packets */
-extern uint32_t joined;	/* packets of a GSO batch, at most MAX_JOINED; needs bare */
+extern uint32_t joined;	/* packets of a GSO batch, at most MAX_JOINED; needs no_icrc */
 extern struct sockaddr_storage peer;
 
 void out_open(const char *address, uint16_t port);

@@ -320,9 +320,9 @@ enum nhca_counter nhca_rx_refusal(const struct nhca_qp *qp, const struct nhca_hd
 				  const struct nhca_ip *ip);
 
 /**
- * nhca_notice - Return: the NHCA_CAP_* bits of packets to the peer of a connected QP; any context
+ * nhca_caps - Return: the NHCA_CAP_* bits of packets to the peer of a connected QP; any context
  */
-u8 nhca_notice(const struct nhca_qp *qp);
+u8 nhca_caps(const struct nhca_qp *qp);
 
 /*
  * Return: true if a packet with these headers gets a UDP checksum.  The peer verifies the checksum

@@ -115,7 +115,7 @@ bool nhca_piggyback_waits(struct nhca_qp *qp, bool may_reply)
 	/* with fault injection no ACK waits: effects must not depend on how fast consumers reply */
 	if (!may_reply || psns > NHCA_PIGGYBACK_PSNS ||
 	    READ_ONCE(piggyback->quick) < READ_ONCE(piggyback->needed) ||
-	    !(nhca_notice(qp) & NHCA_CAP_NO_ICRC) || nhca_inject_at(qp->dev, NHCA_AT_PACKETS)) {
+	    !(nhca_caps(qp) & NHCA_CAP_NO_ICRC) || nhca_inject_at(qp->dev, NHCA_AT_PACKETS)) {
 		nhca_piggyback_drop(qp);
 		return false;
 	}

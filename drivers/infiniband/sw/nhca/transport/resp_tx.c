@@ -18,7 +18,7 @@ static void nhca_resp_hdr(const struct nhca_qp *qp, struct nhca_hdr *h, u8 opcod
 	h->pkey = NHCA_DEFAULT_PKEY;
 	h->qpn = qp->attr.dest_qp_num;
 	h->psn = psn;
-	h->caps = nhca_notice(qp);
+	h->caps = nhca_caps(qp);
 	h->mark = qp->mark;
 	h->syndrome = NHCA_AETH_ACK | NHCA_AETH_NO_CREDIT;
 	h->msn = msn;

@@ -109,7 +109,7 @@ enum nhca_counter nhca_rx_refusal(const struct nhca_qp *qp, const struct nhca_hd
 
 /* ---- capability bits ---- */
 
-u8 nhca_notice(const struct nhca_qp *qp)
+u8 nhca_caps(const struct nhca_qp *qp)
 {
 	u8 peer = READ_ONCE(qp->peer);
 	u8 caps = NHCA_CAP_PRESENT;
@@ -130,7 +130,7 @@ u8 nhca_notice(const struct nhca_qp *qp)
  * addresses and QP numbers, but no PSN, must not be able to change how this end sends packets to
  * the peer.
  */
-static void nhca_notice_heard(struct nhca_qp *qp, const struct nhca_rx *rx)
+static void nhca_caps_learn(struct nhca_qp *qp, const struct nhca_rx *rx)
 {
 	u8 caps = rx->hdr.caps;
 	u8 old = READ_ONCE(qp->peer);
@@ -241,7 +241,7 @@ static void nhca_rx_accepted(struct nhca_qp *qp, struct nhca_batch *b)
 {
 	/* on UC any PSN may begin a message, so acceptance does not prove who the sender is */
 	if (qp->ibqp.qp_type != IB_QPT_UC || qp->rq.unbroken)
-		nhca_notice_heard(qp, &b->rx);
+		nhca_caps_learn(qp, &b->rx);
 	/* GRO puts only packets with the same ECN mark into a batch */
 	if (unlikely(b->rx.ce)) {
 		nhca_count(&qp->who, NHCA_CNT_RX_ECN_MARKED);

@@ -51,7 +51,7 @@ void nhca_swr_hdr(const struct nhca_qp *qp, const struct nhca_swr *swr, struct n
 	h->pkey = NHCA_DEFAULT_PKEY;
 	h->qpn = qp->attr.dest_qp_num;
 	h->psn = nhca_psn_add(swr->psn, swr->sent);
-	h->caps = nhca_notice(qp);
+	h->caps = nhca_caps(qp);
 	h->mark = qp->mark;
 	h->srqn = swr->wqe.xrc_srqn;
 }
