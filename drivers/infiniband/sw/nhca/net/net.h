@@ -472,7 +472,7 @@ bool nhca_lo_watched(struct net *net);
 /**
  * struct nhca_alike - results of the checks of the previous packet of a batch
  * @set:     the packet has a BTH and no other headers; otherwise @udp_len and @bth are invalid
- * @bare:    the packet was accepted without an ICRC, by the UDP checksum. That checksum covers the
+ * @no_icrc: the packet was accepted without an ICRC, by the UDP checksum. That checksum covers the
  *           whole batch, so the following packets are intact too. False: each packet has an ICRC to
  *           verify
  * @udp_len: bytes of the packet after its UDP header
@@ -483,7 +483,7 @@ bool nhca_lo_watched(struct net *net);
  */
 struct nhca_alike {
 	bool set;
-	bool bare;
+	bool no_icrc;
 	u32 udp_len;
 	u8 bth[NHCA_ALIKE_LEN];
 };
@@ -555,14 +555,14 @@ bool nhca_insists_icrc(void);
 
 /**
  * nhca_rx_intact - verify a packet before any of its fields is used
- * @rx:   the packet; the function sets @rx->alike.bare to true if it accepts the packet by the UDP
- *        checksum, otherwise to false
- * @bare: accept a packet with NHCA_CAP_NO_ICRC and without NHCA_CAP_FOREIGN by its UDP checksum,
+ * @rx:   the packet; the function sets @rx->alike.no_icrc to true if it accepts the packet by the
+ *        UDP checksum, otherwise to false
+ * @no_icrc: accept a packet with NHCA_CAP_NO_ICRC and without NHCA_CAP_FOREIGN by its UDP checksum,
  *        unless insist_icrc is set
  * Context: softirq.
  * Return: true if the UDP checksum or the ICRC proves that the packet is intact.
  */
-bool nhca_rx_intact(struct nhca_rx *rx, bool bare);
+bool nhca_rx_intact(struct nhca_rx *rx, bool no_icrc);
 
 /**
  * nhca_rx_refused - count and trace a packet that is dropped

@@ -281,7 +281,7 @@ bool nhca_insists_icrc(void)
 }
 
 /* Return: true if the packet may be accepted without an ICRC. */
-static bool nhca_rx_is_bare(const struct nhca_rx *rx)
+static bool nhca_rx_no_icrc_ok(const struct nhca_rx *rx)
 {
 	const u8 bits = NHCA_CAP_NO_ICRC | NHCA_CAP_FOREIGN;
 
@@ -293,10 +293,10 @@ static bool nhca_rx_is_bare(const struct nhca_rx *rx)
  * The ICRC does not cover NHCA_CAP_NO_ICRC. If the network sets this bit in a packet that has an
  * ICRC, the ICRC stays valid, so the packet is accepted by its ICRC.
  */
-bool nhca_rx_intact(struct nhca_rx *rx, bool bare)
+bool nhca_rx_intact(struct nhca_rx *rx, bool no_icrc)
 {
-	rx->alike.bare = bare && nhca_rx_is_bare(rx);
-	if (rx->alike.bare)
+	rx->alike.no_icrc = no_icrc && nhca_rx_no_icrc_ok(rx);
+	if (rx->alike.no_icrc)
 		return true;
 	if (nhca_rx_icrc_ok(rx, rx->index))
 		return true;
@@ -317,7 +317,7 @@ bool nhca_rx_acks(const struct nhca_rx *rx, u32 *psn)
 {
 	__be32 tail;
 
-	if (!(rx->hdr.caps & NHCA_CAP_ACKS) || !rx->alike.bare || nhca_rx_tail(rx, &tail))
+	if (!(rx->hdr.caps & NHCA_CAP_ACKS) || !rx->alike.no_icrc || nhca_rx_tail(rx, &tail))
 		return false;
 	*psn = be32_to_cpu(tail) & NHCA_PSN_MASK;
 	return true;
@@ -330,7 +330,7 @@ bool nhca_rx_mark(const struct nhca_rx *rx, __le32 *mark)
 	/* a packet that has not left this host has CHECKSUM_PARTIAL */
 	if (summed == CHECKSUM_UNNECESSARY || summed == CHECKSUM_COMPLETE)
 		return false;
-	return rx->alike.bare && !(rx->hdr.caps & NHCA_CAP_ACKS) && !nhca_rx_tail(rx, mark);
+	return rx->alike.no_icrc && !(rx->hdr.caps & NHCA_CAP_ACKS) && !nhca_rx_tail(rx, mark);
 }
 
 /*
@@ -446,7 +446,7 @@ u32 nhca_rx_copy_alike(struct nhca_rx *rx, u32 max, struct nhca_iter *it)
 {
 	u32 n = 0;
 
-	if (!rx->alike.set || !rx->alike.bare)
+	if (!rx->alike.set || !rx->alike.no_icrc)
 		return 0;
 	/* the tail of each of these packets is an acknowledgment, which the caller has to read */
 	if (rx->hdr.caps & NHCA_CAP_ACKS)
@@ -467,7 +467,7 @@ u32 nhca_rx_run(const struct nhca_rx *rx, u32 max)
 	const u8 *p;
 
 	/* packets with an ICRC must be verified one by one */
-	if (!rx->rxeth || !nhca_rx_is_bare(rx))
+	if (!rx->rxeth || !nhca_rx_no_icrc_ok(rx))
 		return 0;
 	for (n = 0; n < max; n++) {
 		next = rx->udp_off + (n + 1) * rx->udp_len;

@@ -13,7 +13,7 @@
 #include "../wire/icrc.h"
 
 /* Return: the four bytes that take the place of a missing ICRC, in wire order. */
-static inline __le32 nhca_bare_tail(const struct nhca_hdr *h)
+static inline __le32 nhca_no_icrc_tail(const struct nhca_hdr *h)
 {
 	return h->caps & NHCA_CAP_ACKS ? (__force __le32)cpu_to_be32(h->acks) : h->mark;
 }
@@ -21,7 +21,7 @@ static inline __le32 nhca_bare_tail(const struct nhca_hdr *h)
 /* Write the tail of a packet to @p. @crc: running ICRC over all bytes before the tail. */
 static inline void nhca_tail_encode(const struct nhca_hdr *h, u32 crc, u8 *p)
 {
-	__le32 icrc = nhca_bare_tail(h);
+	__le32 icrc = nhca_no_icrc_tail(h);
 
 	memset(p, 0, h->pad);
 	if (!(h->caps & NHCA_CAP_NO_ICRC))

@@ -339,7 +339,7 @@ static __le32 icrc_of_first(struct alike *a)
 static void acks_test(struct kunit *test)
 {
 	struct nhca_hdr h = { .caps = NHCA_CAP_NO_ICRC | NHCA_CAP_ACKS, .acks = 0x123456 };
-	__le32 tail = nhca_bare_tail(&h);
+	__le32 tail = nhca_no_icrc_tail(&h);
 	struct alike a;
 	u32 psn = 0;
 

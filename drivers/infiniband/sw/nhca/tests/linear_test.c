@@ -222,7 +222,7 @@ static void expect_packet(struct kunit *test, const struct fixture *f, const str
  * Add RUN packets, in one run or one by one, and a shorter packet after them. Expect that each
  * leaves the stack as it was added.
  */
-static void batch(struct kunit *test, bool v4, bool bare)
+static void batch(struct kunit *test, bool v4, bool no_icrc)
 {
 	struct fixture *f = test->priv;
 	struct sk_buff *segs, *skb;
@@ -230,12 +230,12 @@ static void batch(struct kunit *test, bool v4, bool bare)
 	int err = 0;
 
 	address(f, v4);
-	f->hdr.caps = bare ? NHCA_CAP_NO_ICRC : 0;
+	f->hdr.caps = no_icrc ? NHCA_CAP_NO_ICRC : 0;
 	local_bh_disable();
 	packet(f, NHCA_OP_SEND_MIDDLE, 0, 0, MTU);
 	begin(test, f);
 	nhca_live_enter();
-	if (bare) {
+	if (no_icrc) {
 		taken = nhca_linear_run(&f->b, &f->tx, RUN);
 		f->b.packets = taken;
 	}

@@ -301,7 +301,7 @@ static void placed_test(struct kunit *test)
 			KUNIT_ASSERT_EQ(test, nhca_hdr_decode(&rx.hdr, head, avail, SEG),
 					NHCA_DECODE_OK);
 			rx.alike.set = true;
-			rx.alike.bare = true;
+			rx.alike.no_icrc = true;
 			memcpy(rx.alike.bth, head, sizeof(rx.alike.bth));
 			for (i = 0; i < NPAGES; i++)
 				memset(page_address(f->pages[i]), 0, PAGE_SIZE);

@@ -232,7 +232,7 @@ static void nhca_rx_count(const struct nhca_qp *qp, const struct nhca_rx *rx, u3
 /* Return: true if the next packets of the batch may be handled together with this one. */
 static bool nhca_rx_has_more(const struct nhca_qp *qp, const struct nhca_rx *rx)
 {
-	return (rx->hdr.info->flags & NHCA_OPF_MIDDLE) && rx->alike.set && rx->alike.bare &&
+	return (rx->hdr.info->flags & NHCA_OPF_MIDDLE) && rx->alike.set && rx->alike.no_icrc &&
 	       qp->ibqp.qp_type == IB_QPT_RC && !nhca_inject_at(qp->dev, NHCA_AT_PACKETS);
 }
 
