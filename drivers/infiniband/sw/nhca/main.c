@@ -21,7 +21,7 @@
 #include "memory/debug.h"
 #include "memory/memory.h"
 #include "net/net.h"
-#include "net/steer.h"
+#include "net/steering.h"
 #include "observe/counters.h"
 #include "observe/debugfs.h"
 #include "observe/inject.h"

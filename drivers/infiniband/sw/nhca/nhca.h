@@ -56,7 +56,7 @@
 #define NHCA_MAX_STEER_RULES	1024
 /*
  * Bytes of packets that wait for on-demand pages, of all QPs: enough for 64 QPs that each hold the
- * 2 MiB that one QP may hold (transport/defer.c)
+ * 2 MiB that one QP may hold (transport/deferral.c)
  */
 #define NHCA_MAX_DEFERRED	(128U << 20)
 /*
@@ -108,7 +108,7 @@ struct nhca_txq;
  *            @port_state
  * @gsi:      QP 1 of the device; read under RCU (transport/table.c)
  * @rcxt:     the channels and the pool of their rCxts (rcxt/); owned
- * @steer:    flow steering rules: which frames go to raw packet QPs (net/steer.c); owned
+ * @steer:    flow steering rules: which frames go to raw packet QPs (net/steering.c); owned
  * @inject:   fault injection rules (observe/inject.c); owned
  * @delayq:   packets that a fault injection rule delays (net/faults.c); owned
  * @debugfs:  directory of the device (verbs/debug.c); owned; may be an ERR_PTR

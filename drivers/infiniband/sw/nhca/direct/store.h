@@ -215,10 +215,10 @@ void nhca_direct_debug_del(struct nhca_direct_pool *pool);
 void nhca_store_debug_add(struct nhca_store *store);
 void nhca_store_debug_del(struct nhca_store *store);
 
-/* functions of regions (block.c, place.c, store.c) */
+/* functions of regions (block.c, placement.c, store.c) */
 extern const struct nhca_backing_ops nhca_store_ops;
 
-/* block.c, place.c: members of nhca_store_ops */
+/* block.c, placement.c: members of nhca_store_ops */
 int nhca_store_seg(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 off, u32 max,
 		   bool write, struct nhca_seg *seg);
 int nhca_store_want(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 off, u64 len,

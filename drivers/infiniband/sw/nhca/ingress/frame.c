@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Received frames: from the netfilter hook of net/steer.c to raw packet QPs. */
+/* Received frames: from the netfilter hook of net/steering.c to raw packet QPs. */
 #include <linux/if_vlan.h>
 #include <linux/netdevice.h>
 #include <linux/netfilter.h>
@@ -11,7 +11,7 @@
 #endif
 
 #include "ingress.h"
-#include "../net/steer.h"
+#include "../net/steering.h"
 #include "../transport/qp.h"
 
 /*

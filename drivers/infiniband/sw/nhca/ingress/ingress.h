@@ -89,7 +89,7 @@ enum hrtimer_restart nhca_delayq_timer(struct hrtimer *timer);
  * @skb:   the frame
  * @state: unused
  *
- * net/steer.c uses this function for its netfilter hook; see nhca_steer_create().
+ * net/steering.c uses this function for its netfilter hook; see nhca_steer_create().
  * Context: softirq, RCU read side.
  * Return: NF_STOLEN if the QP of a rule gets the frame alone, otherwise NF_ACCEPT.
  */

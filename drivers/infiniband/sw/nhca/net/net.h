@@ -446,7 +446,7 @@ int nhca_xmit(struct nhca_tx *tx);
 /* bytes of the BTH before the PSN */
 #define NHCA_ALIKE_LEN		9
 
-/* ---- watch.c ---- */
+/* ---- watchers.c ---- */
 
 /**
  * nhca_route_watched - check whether packets must be seen on the way to a destination
@@ -643,12 +643,12 @@ u32 nhca_rx_run(const struct nhca_rx *rx, u32 max);
  */
 void nhca_rx_next(struct nhca_rx *rx);
 
-/* ---- keep.c: copies of packets that wait ---- */
+/* ---- deferred.c: copies of packets that wait ---- */
 
 /**
- * nhca_rx_keep - copy a packet whose checks have passed, to execute it later
+ * nhca_rx_copy_deferred - copy a packet whose checks have passed, to execute it later
  * @rx:    the packet
- * @kept:  becomes the copy, alone in an skb that the caller frees; it has what requests, datagrams
+ * @copy:  becomes the copy, alone in an skb that the caller frees; it has what requests, datagrams
  *         and frames need: IP header, decoded headers, payload
  * @memcg: is charged for the copy; NULL: the copy is not charged
  * @gfp:   for the copy.  GFP_ATOMIC also charges @memcg beyond its limit, GFP_NOWAIT does not
@@ -656,8 +656,8 @@ void nhca_rx_next(struct nhca_rx *rx);
  * Return: 0; -ENOMEM: there is no memory, or @memcg is at its limit; -EFAULT: the skb has fewer
  * bytes than the payload.
  */
-int nhca_rx_keep(const struct nhca_rx *rx, struct nhca_rx *kept, struct mem_cgroup *memcg,
-		 gfp_t gfp);
+int nhca_rx_copy_deferred(const struct nhca_rx *rx, struct nhca_rx *copy, struct mem_cgroup *memcg,
+			  gfp_t gfp);
 
 /* ---- faults.c: packets that fault injection delays ---- */
 

@@ -8,7 +8,7 @@
 
 #include <rdma/nhca-abi.h>
 
-#include "steer.h"
+#include "steering.h"
 
 /**
  * struct nhca_rss - indirection table of a raw packet QP, in place of a receive queue

@@ -142,7 +142,7 @@ static void header_test(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, rx);
 	rx[0] = rx_of(test, skb, &first, 1000, 1);
-	KUNIT_ASSERT_EQ(test, nhca_rx_keep(&rx[0], &rx[1], NULL, GFP_KERNEL), 0);
+	KUNIT_ASSERT_EQ(test, nhca_rx_copy_deferred(&rx[0], &rx[1], NULL, GFP_KERNEL), 0);
 	KUNIT_EXPECT_PTR_NE(test, rx[1].ip.hdr, rx[0].ip.hdr);
 	KUNIT_EXPECT_EQ(test, memcmp(rx[1].ip.hdr, rx[0].ip.hdr, sizeof(struct iphdr)), 0);
 	KUNIT_EXPECT_EQ(test, rx[1].skb->len, sizeof(struct iphdr) + 1000);
@@ -151,7 +151,7 @@ static void header_test(struct kunit *test)
 	kfree_skb(rx[1].skb);
 	/* the payload would be longer than the skb */
 	rx[0].payload = 5000;
-	KUNIT_EXPECT_EQ(test, nhca_rx_keep(&rx[0], &rx[1], NULL, GFP_KERNEL), -EFAULT);
+	KUNIT_EXPECT_EQ(test, nhca_rx_copy_deferred(&rx[0], &rx[1], NULL, GFP_KERNEL), -EFAULT);
 	kfree_skb(skb);
 }
 

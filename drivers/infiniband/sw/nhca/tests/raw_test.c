@@ -4,7 +4,7 @@
 #include <linux/if_vlan.h>
 
 #include "../net/rss.h"
-#include "../net/steer.h"
+#include "../net/steering.h"
 #include "qp_fixture.h"
 
 #define MTU	1500

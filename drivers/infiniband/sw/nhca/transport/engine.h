@@ -446,7 +446,7 @@ void nhca_ack_piggybacked(struct nhca_qp *qp, u32 psn);
 void nhca_ack_done(struct nhca_qp *qp, struct nhca_swr *swr);
 void nhca_swr_target(struct nhca_qp *qp, struct nhca_swr *swr, u32 off, struct nhca_iter *it);
 
-/* ---- defer.c: Context is rq.lock held; RCU read side, unless stated ---- */
+/* ---- deferral.c: Context is rq.lock held; RCU read side, unless stated ---- */
 
 /* what has happened to a request */
 enum nhca_verdict {

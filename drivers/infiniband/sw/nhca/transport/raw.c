@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Raw packet QPs: a message is an Ethernet frame.  The requester sends the frame unchanged.
- * ingress/frame.c applies the rules (net/steer.c) that direct received frames to the QP.  A QP with
- * an indirection table gives the frame to one of the table's work queues.
+ * ingress/frame.c applies the rules (net/steering.c) that direct received frames to the QP.  A QP
+ * with an indirection table gives the frame to one of the table's work queues.
  */
 #include "../net/rss.h"
-#include "../net/steer.h"
+#include "../net/steering.h"
 #include "../observe/trace.h"
 #include "engine.h"
 

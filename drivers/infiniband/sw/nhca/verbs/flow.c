@@ -6,7 +6,7 @@
 #include <linux/slab.h>
 
 #include "objects.h"
-#include "../net/steer.h"
+#include "../net/steering.h"
 #include "../transport/qp.h"
 
 /**

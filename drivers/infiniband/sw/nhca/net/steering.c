@@ -20,7 +20,7 @@
 
 #include "net.h"
 #include "flow.h"
-#include "steer.h"
+#include "steering.h"
 #include "../memory/memory.h"
 #include "../observe/inject.h"
 #include "../observe/stub.h"

@@ -70,7 +70,7 @@ static struct nhca_deferred *nhca_defer_copy(struct nhca_qp *qp, const struct nh
 	p = nhca_memcg_kmalloc(qp->memcg, sizeof(*p), gfp);
 	if (!p)
 		return NULL;
-	if (nhca_rx_keep(rx, &p->rx, qp->memcg, gfp))
+	if (nhca_rx_copy_deferred(rx, &p->rx, qp->memcg, gfp))
 		goto err_free;
 	p->bytes = sizeof(*p) + p->rx.skb->truesize;
 	if (nhca_defer_charge(qp, p->bytes))

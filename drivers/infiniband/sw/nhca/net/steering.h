@@ -3,8 +3,8 @@
  * Flow steering: selects the frames arriving on a device's netdev that go to a raw packet QP in
  * place of the host. Flow steering costs the netdev nothing while the device has no rule.
  */
-#ifndef NHCA_NET_STEER_H
-#define NHCA_NET_STEER_H
+#ifndef NHCA_NET_STEERING_H
+#define NHCA_NET_STEERING_H
 
 #include <linux/in6.h>
 #include <linux/if_ether.h>
@@ -161,4 +161,4 @@ bool nhca_steer_fits(const struct nhca_steer_rule *rule, const struct nhca_steer
 int nhca_frame_send(struct nhca_dev *dev, const struct nhca_who *who, struct nhca_flow *flow,
 		    struct nhca_iter *it, u32 len, struct nhca_fault *fault);
 
-#endif /* NHCA_NET_STEER_H */
+#endif /* NHCA_NET_STEERING_H */

@@ -13,10 +13,10 @@
 #include "net.h"
 
 /* a payload of up to this many bytes follows the IP header; a longer one is in pages */
-#define NHCA_KEEP_LINEAR	512
+#define NHCA_COPY_LINEAR	512
 
 /* Return: an skb with room for @len bytes, and for @paged more in pages; or NULL. */
-static struct sk_buff *keep_alloc(u32 len, u32 paged, struct mem_cgroup *memcg, gfp_t gfp)
+static struct sk_buff *copy_alloc(u32 len, u32 paged, struct mem_cgroup *memcg, gfp_t gfp)
 {
 	struct mem_cgroup *old;
 	struct sk_buff *skb;
@@ -31,7 +31,7 @@ static struct sk_buff *keep_alloc(u32 len, u32 paged, struct mem_cgroup *memcg, 
 }
 
 /* Copy the payload of @rx to offset @to of @skb.  Return: 0; -EFAULT: @rx has too few bytes. */
-static int keep_payload(const struct nhca_rx *rx, struct sk_buff *skb, u32 to)
+static int copy_payload(const struct nhca_rx *rx, struct sk_buff *skb, u32 to)
 {
 	struct nhca_cursor at = rx->at;
 	u32 done, n;
@@ -48,38 +48,38 @@ static int keep_payload(const struct nhca_rx *rx, struct sk_buff *skb, u32 to)
 	return 0;
 }
 
-int nhca_rx_keep(const struct nhca_rx *rx, struct nhca_rx *kept, struct mem_cgroup *memcg,
-		 gfp_t gfp)
+int nhca_rx_copy_deferred(const struct nhca_rx *rx, struct nhca_rx *copy, struct mem_cgroup *memcg,
+			  gfp_t gfp)
 {
-	u32 paged = rx->payload > NHCA_KEEP_LINEAR ? rx->payload : 0;
+	u32 paged = rx->payload > NHCA_COPY_LINEAR ? rx->payload : 0;
 	struct sk_buff *skb;
 	u32 ip_len = 0;
 
 	/* the frame of a raw packet QP has no IP header here, because its receiver needs none */
 	if (rx->ip.hdr)
 		ip_len = rx->ip.v4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
-	skb = keep_alloc(ip_len + rx->payload - paged, paged, memcg, gfp);
+	skb = copy_alloc(ip_len + rx->payload - paged, paged, memcg, gfp);
 	if (!skb)
 		return -ENOMEM;
 	memcpy(skb_put(skb, ip_len + rx->payload - paged), rx->ip.hdr, ip_len);
 	skb->data_len = paged;
 	skb->len += paged;
-	if (keep_payload(rx, skb, ip_len)) {
+	if (copy_payload(rx, skb, ip_len)) {
 		kfree_skb(skb);
 		return -EFAULT;
 	}
 
-	*kept = *rx;
-	kept->skb = skb;
-	kept->off = ip_len;
+	*copy = *rx;
+	copy->skb = skb;
+	copy->off = ip_len;
 	/* the copy is alone in its skb, so no following packets are executed with it */
-	kept->alike.set = false;
-	kept->udp_off = 0;
-	kept->udp_len = skb->len;
-	kept->index = 0;
-	kept->rxeth = NULL;
+	copy->alike.set = false;
+	copy->udp_off = 0;
+	copy->udp_len = skb->len;
+	copy->index = 0;
+	copy->rxeth = NULL;
 	if (rx->ip.hdr)
-		kept->ip.hdr = skb->data;
-	nhca_cursor_init(&kept->at, skb);
+		copy->ip.hdr = skb->data;
+	nhca_cursor_init(&copy->at, skb);
 	return 0;
 }
