@@ -234,9 +234,9 @@ static void nhca_burst_send(struct nhca_burst *b)
 	/* the length of the whole batch; GSO later sets the length of each packet */
 	udp_hdr(skb)->len = htons(sizeof(struct udphdr) + b->len);
 	if (b->linear)
-		nhca_linear_seal(skb);
+		nhca_linear_sums(skb);
 	else
-		nhca_sum_below(skb, b->av);
+		nhca_sum_partial(skb, b->av);
 	nhca_send(b->dev, b->who, b->av, b->flow, skb, b->packets, b->payload, b->zcopied);
 	if (b->zcopy)
 		b->covered += b->packets;

@@ -49,26 +49,26 @@ static struct sk_buff *nhca_linear_skb(const struct nhca_burst *b, const struct 
 }
 
 int nhca_linear_payload(u8 *p, const struct nhca_tx *tx, struct nhca_iter *it,
-			struct nhca_seal *seal)
+			struct nhca_sums *sums)
 {
 	__wsum sum;
 	int err;
 
-	if (seal->sum) {
+	if (sums->sum) {
 		err = nhca_iter_read_sum(it, p, tx->payload, &sum);
 		if (err)
 			return err;
-		seal->csum = csum_block_add(seal->csum, sum, seal->off);
-		if (seal->icrc)
-			seal->crc = nhca_icrc_more(seal->crc, p, tx->payload);
-		seal->off += tx->payload;
+		sums->csum = csum_block_add(sums->csum, sum, sums->off);
+		if (sums->icrc)
+			sums->crc = nhca_icrc_more(sums->crc, p, tx->payload);
+		sums->off += tx->payload;
 	} else if (tx->payload) {
 		err = nhca_iter_read(it, p, tx->payload);
 		if (err)
 			return err;
-		nhca_seal_more(seal, p, tx->payload);
+		nhca_sums_more(sums, p, tx->payload);
 	}
-	nhca_seal_tail(seal, tx->hdr, p + tx->payload);
+	nhca_sums_tail(sums, tx->hdr, p + tx->payload);
 	return 0;
 }
 
@@ -81,19 +81,19 @@ static int nhca_linear_fill(struct sk_buff *skb, const struct nhca_tx *tx, struc
 			    u8 *p, u32 crc)
 {
 	u32 hdr_len = tx->hdr->info->hdr_len;
-	struct nhca_seal seal = {
+	struct nhca_sums sums = {
 		.crc = crc,
 		.csum = csum_partial(p, hdr_len, 0),
 		.off = hdr_len,
 		.icrc = !(tx->hdr->caps & NHCA_CAP_NO_ICRC),
 		.sum = true,
 	};
-	int err = nhca_linear_payload(p + hdr_len, tx, it, &seal);
+	int err = nhca_linear_payload(p + hdr_len, tx, it, &sums);
 
 	if (err)
 		return err;
 	udp_hdr(skb)->len = htons(sizeof(struct udphdr) + nhca_tx_bytes(tx));
-	nhca_sum_here(skb, tx->av, seal.csum);
+	nhca_sum_sw(skb, tx->av, sums.csum);
 	return 0;
 }
 
@@ -167,7 +167,7 @@ u32 nhca_linear_run(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
 	return n;
 }
 
-void nhca_linear_seal(struct sk_buff *skb)
+void nhca_linear_sums(struct sk_buff *skb)
 {
 	if (skb_is_gso(skb))
 		skb_shinfo(skb)->gso_type |= SKB_GSO_FRAGLIST;

@@ -5,7 +5,7 @@
 
 #include <linux/types.h>
 
-#include "seal.h"
+#include "sums.h"
 
 struct dst_entry;
 struct nhca_burst;
@@ -29,12 +29,12 @@ struct sk_buff *nhca_linear_head(const struct nhca_tx *tx, struct dst_entry *dst
  * @p:    the memory
  * @tx:   the packet
  * @it:   source of the payload; may be NULL if there is none
- * @seal: over the headers; on return over the whole packet
+ * @sums: over the headers; on return over the whole packet
  * Context: live section.
  * Return: 0, or an error as nhca_iter_read().
  */
 int nhca_linear_payload(u8 *p, const struct nhca_tx *tx, struct nhca_iter *it,
-			struct nhca_seal *seal);
+			struct nhca_sums *sums);
 
 /**
  * nhca_linear_add - add a packet to a batch of linear skbs
@@ -60,10 +60,10 @@ int nhca_linear_add(struct nhca_burst *b, struct nhca_tx *tx, struct nhca_iter *
 u32 nhca_linear_run(struct nhca_burst *b, struct nhca_tx *tx, u32 count);
 
 /**
- * nhca_linear_seal - complete the skb of a batch before it is sent
+ * nhca_linear_sums - complete the skb of a batch before it is sent
  * @skb: the skb; if it has several packets, the caller has set its GSO fields
  * Context: any.
  */
-void nhca_linear_seal(struct sk_buff *skb);
+void nhca_linear_sums(struct sk_buff *skb);
 
 #endif /* NHCA_NET_LINEAR_H */

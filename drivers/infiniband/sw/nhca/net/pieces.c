@@ -53,8 +53,8 @@ static void nhca_piece_header(struct nhca_pieces *ps, const struct nhca_tx *tx, 
 	const struct nhca_burst *b = tx->burst;
 	u32 len = nhca_hdr_encode(tx->hdr, p);
 
-	if (ps->seal.icrc)
-		ps->seal.crc = nhca_icrc_head(b->skb, p, len, nhca_tx_bytes(tx), b->packets);
+	if (ps->sums.icrc)
+		ps->sums.crc = nhca_icrc_head(b->skb, p, len, nhca_tx_bytes(tx), b->packets);
 }
 
 /*
@@ -88,7 +88,7 @@ static int nhca_pieces_copy(struct nhca_pieces *ps, struct nhca_iter *it, u32 le
 		err = nhca_iter_read(it, p, n);
 		if (err)
 			return err;
-		nhca_seal_more(&ps->seal, p, n);
+		nhca_sums_more(&ps->sums, p, n);
 	}
 	return 0;
 }
@@ -125,7 +125,7 @@ static int nhca_pieces_reference(struct nhca_pieces *ps, const struct nhca_tx *t
 			return left;
 		}
 		left -= seg.len;
-		nhca_seal_more(&ps->seal, seg.addr, seg.len);
+		nhca_sums_more(&ps->sums, seg.addr, seg.len);
 		if (nhca_piece_pages(ps, tx, it, &seg))
 			continue;
 		p = nhca_piece_new(ps, seg.len);
@@ -145,7 +145,7 @@ int nhca_pieces_payload(struct nhca_pieces *ps, const struct nhca_tx *tx, struct
 	if (!err) {
 		p = nhca_piece_new(ps, tx->hdr->pad + NHCA_ICRC_LEN);
 		if (p) {
-			nhca_seal_tail(&ps->seal, tx->hdr, p);
+			nhca_sums_tail(&ps->sums, tx->hdr, p);
 			return 0;
 		}
 		err = -ENOMEM;
@@ -161,7 +161,7 @@ static void nhca_pieces_begin(struct nhca_pieces *ps, const struct nhca_tx *tx, 
 	ps->max = NHCA_PIECES;
 	ps->zcopied = 0;
 	ps->zcopy = &tx->burst->zcopy;
-	ps->seal = (struct nhca_seal) { .icrc = icrc };
+	ps->sums = (struct nhca_sums) { .icrc = icrc };
 }
 
 /* Collect a packet in one piece, with a copy of the payload. */
@@ -181,9 +181,9 @@ static int nhca_pieces_one(struct nhca_pieces *ps, const struct nhca_tx *tx, str
 			nhca_pieces_drop(ps);
 			return err;
 		}
-		nhca_seal_more(&ps->seal, p, tx->payload);
+		nhca_sums_more(&ps->sums, p, tx->payload);
 	}
-	nhca_seal_tail(&ps->seal, tx->hdr, p + tx->payload);
+	nhca_sums_tail(&ps->sums, tx->hdr, p + tx->payload);
 	return 0;
 }
 

@@ -5,7 +5,7 @@
 
 #include "burst.h"
 #include "frags.h"
-#include "seal.h"
+#include "sums.h"
 #include "xmit.h"
 
 /* enough pieces for the longest payload, copied, and the tail */
@@ -19,7 +19,7 @@
  * @zcopied: payload bytes that refer to pages of a consumer
  * @zcopy: where the zero-copy reference for these pages is stored. The first such page begins one
  *         if there is none.
- * @seal: ICRC and checksum over the packet as far as it was built
+ * @sums: ICRC and checksum over the packet as far as it was built
  */
 struct nhca_pieces {
 	struct nhca_piece p[NHCA_PIECES_ALONE];
@@ -27,7 +27,7 @@ struct nhca_pieces {
 	u32 max;
 	u32 zcopied;
 	struct nhca_zcopy **zcopy;
-	struct nhca_seal seal;
+	struct nhca_sums sums;
 };
 
 static_assert(NHCA_PIECES <= NHCA_PIECES_ALONE);

@@ -127,7 +127,7 @@ static struct sk_buff *nhca_build_in(struct sk_buff *skb, enum nhca_build_how ho
 }
 
 /* Add payload and tail as fragments. Return: 0 or an error as nhca_xmit(). */
-static int nhca_build_frags(struct sk_buff *skb, struct nhca_tx *tx, struct nhca_seal *seal,
+static int nhca_build_frags(struct sk_buff *skb, struct nhca_tx *tx, struct nhca_sums *sums,
 			    enum nhca_build_how how, struct nhca_zcopy **z)
 {
 	struct sk_buff *in = nhca_build_in(skb, how);
@@ -141,11 +141,11 @@ static int nhca_build_frags(struct sk_buff *skb, struct nhca_tx *tx, struct nhca
 	ps.max = NHCA_PIECES_ALONE;
 	ps.zcopied = 0;
 	ps.zcopy = z;
-	ps.seal = *seal;
+	ps.sums = *sums;
 	err = nhca_pieces_payload(&ps, tx, tx->it);
 	if (err)
 		return err;
-	*seal = ps.seal;
+	*sums = ps.sums;
 	for (i = 0; i < ps.n; i++)
 		skb_add_rx_frag(in, i, ps.p[i].page, ps.p[i].off, ps.p[i].len, ps.p[i].len);
 	if (ps.zcopied)
@@ -294,7 +294,7 @@ u32 nhca_icrc_head(const struct sk_buff *skb, const u8 *hdr, unsigned int hdr_le
 	return nhca_icrc_more(crc, hdr + NHCA_BTH_LEN, hdr_len - NHCA_BTH_LEN);
 }
 
-void nhca_sum_below(struct sk_buff *skb, const struct nhca_av *av)
+void nhca_sum_partial(struct sk_buff *skb, const struct nhca_av *av)
 {
 	struct udphdr *uh = udp_hdr(skb);
 	unsigned int len = ntohs(uh->len);
@@ -306,7 +306,7 @@ void nhca_sum_below(struct sk_buff *skb, const struct nhca_av *av)
 	skb->ip_summed = CHECKSUM_PARTIAL;
 }
 
-void nhca_sum_here(struct sk_buff *skb, const struct nhca_av *av, __wsum csum)
+void nhca_sum_sw(struct sk_buff *skb, const struct nhca_av *av, __wsum csum)
 {
 	struct udphdr *uh = udp_hdr(skb);
 	unsigned int len = ntohs(uh->len);
@@ -320,22 +320,22 @@ void nhca_sum_here(struct sk_buff *skb, const struct nhca_av *av, __wsum csum)
 		uh->check = CSUM_MANGLED_0;
 }
 
-int nhca_build(struct sk_buff *skb, struct nhca_tx *tx, struct nhca_seal *seal,
+int nhca_build(struct sk_buff *skb, struct nhca_tx *tx, struct nhca_sums *sums,
 	       enum nhca_build_how how, struct nhca_zcopy **z)
 {
 	unsigned int hdr_len = tx->hdr->info->hdr_len;
 	void *p = skb_put(skb, hdr_len);
 
 	nhca_hdr_encode(tx->hdr, p);
-	if (seal->icrc)
-		seal->crc = nhca_icrc_head(skb, p, hdr_len, nhca_tx_bytes(tx), 0);
-	if (seal->sum)
-		seal->csum = csum_partial(p, hdr_len, 0);
-	seal->off = hdr_len;
+	if (sums->icrc)
+		sums->crc = nhca_icrc_head(skb, p, hdr_len, nhca_tx_bytes(tx), 0);
+	if (sums->sum)
+		sums->csum = csum_partial(p, hdr_len, 0);
+	sums->off = hdr_len;
 	if (how != NHCA_BUILD_LINEAR)
-		return nhca_build_frags(skb, tx, seal, how, z);
+		return nhca_build_frags(skb, tx, sums, how, z);
 	p = skb_put(skb, tx->payload + tx->hdr->pad + NHCA_ICRC_LEN);
-	return nhca_linear_payload(p, tx, tx->it, seal);
+	return nhca_linear_payload(p, tx, tx->it, sums);
 }
 
 void nhca_send(struct nhca_dev *dev, const struct nhca_who *who, struct nhca_av *av,
@@ -367,7 +367,7 @@ static int nhca_xmit_alone(struct nhca_tx *tx, bool faults)
 {
 	struct net *net = nhca_net_ns(tx->dev->nn);
 	unsigned int hdr_len = tx->hdr->info->hdr_len;
-	struct nhca_seal seal = { .icrc = !(tx->hdr->caps & NHCA_CAP_NO_ICRC) };
+	struct nhca_sums sums = { .icrc = !(tx->hdr->caps & NHCA_CAP_NO_ICRC) };
 	struct dst_entry *dst;
 	struct sk_buff *skb;
 	enum nhca_build_how how = NHCA_BUILD_FRAGS;
@@ -381,7 +381,7 @@ static int nhca_xmit_alone(struct nhca_tx *tx, bool faults)
 		nhca_count(tx->who, NHCA_CNT_NO_ROUTE);
 		return -EHOSTUNREACH;
 	}
-	seal.sum = tx->sum && !nhca_can_sum(dst, tx->av->v4);
+	sums.sum = tx->sum && !nhca_can_sum(dst, tx->av->v4);
 	/* without NETIF_F_SG the stack would linearize the skb */
 	if (tx->payload <= NHCA_COPY_BREAK || !(dst->dev->features & NETIF_F_SG))
 		how = NHCA_BUILD_LINEAR;
@@ -394,7 +394,7 @@ static int nhca_xmit_alone(struct nhca_tx *tx, bool faults)
 		return -ENOMEM;
 
 	nhca_live_enter();
-	err = nhca_live_exit_fault(nhca_build(skb, tx, &seal, how, &z), tx->it, tx->ahead,
+	err = nhca_live_exit_fault(nhca_build(skb, tx, &sums, how, &z), tx->it, tx->ahead,
 				   tx->fault);
 	if (err) {
 		kfree_skb(skb);
@@ -403,10 +403,10 @@ static int nhca_xmit_alone(struct nhca_tx *tx, bool faults)
 	}
 
 	udp_hdr(skb)->len = htons(skb->len - skb_network_header_len(skb));
-	if (seal.sum)
-		nhca_sum_here(skb, tx->av, seal.csum);
+	if (sums.sum)
+		nhca_sum_sw(skb, tx->av, sums.csum);
 	else if (tx->sum)
-		nhca_sum_below(skb, tx->av);
+		nhca_sum_partial(skb, tx->av);
 	if (faults)
 		nhca_faults_tx(tx, skb);
 	else
@@ -415,7 +415,7 @@ static int nhca_xmit_alone(struct nhca_tx *tx, bool faults)
 	return 0;
 }
 
-static int nhca_xmit_some_way(struct nhca_tx *tx)
+static int nhca_xmit_packet(struct nhca_tx *tx)
 {
 	bool faults = nhca_inject_at(tx->dev, NHCA_AT_PACKETS);
 	int err;
@@ -444,7 +444,7 @@ int nhca_xmit(struct nhca_tx *tx)
 	tx->hdr->pad = -tx->payload & 3;
 	if (unlikely(nhca_tx_bytes(tx) > NHCA_PACKET_BYTES))
 		return -EMSGSIZE;
-	err = nhca_xmit_some_way(tx);
+	err = nhca_xmit_packet(tx);
 	if (!err)
 		trace_nhca_packet_sent(tx->who, tx->hdr, tx->hdr->psn, tx->hdr->qpn, 1,
 				       tx->payload);

@@ -11,7 +11,7 @@
 #include <net/dst.h>
 
 #include "net.h"
-#include "seal.h"
+#include "sums.h"
 #include "zcopy.h"
 
 /* maximum bytes of a packet or batch after the UDP header, because IP lengths have 16 bits */
@@ -57,14 +57,14 @@ static inline bool nhca_takes_list(const struct net_device *dev)
  * nhca_build - add the bytes after the UDP header: BTH, extended headers, payload, pad and ICRC
  * @skb:  with nhca_headers(); for NHCA_BUILD_LINEAR with room for all these bytes
  * @tx:   the packet; at most NHCA_PACKET_BYTES
- * @seal: says what to compute. On return the ICRC is in the packet, and the checksum in @seal->csum
+ * @sums: says what to compute. On return the ICRC is in the packet, and the checksum in @sums->csum
  *        covers all bytes after the UDP header
  * @how:  where the payload goes
  * @z:    set to a zero-copy reference if one was begun for consumer pages; the caller puts it
  * Context: BH disabled, live section, because the payload is read or its pages are referenced.
  * Return: 0, or an error as nhca_xmit(), after which the caller must free @skb.
  */
-int nhca_build(struct sk_buff *skb, struct nhca_tx *tx, struct nhca_seal *seal,
+int nhca_build(struct sk_buff *skb, struct nhca_tx *tx, struct nhca_sums *sums,
 	       enum nhca_build_how how, struct nhca_zcopy **z);
 
 /**
@@ -147,21 +147,21 @@ static inline bool nhca_can_sum(const struct dst_entry *dst, bool v4)
 }
 
 /**
- * nhca_sum_below - leave the UDP checksum to the stack or the netdev
+ * nhca_sum_partial - leave the UDP checksum to the stack or the netdev
  * @skb: the packet or batch; the length in the UDP header is set
  * @av:  its address vector
  * Context: any.
  */
-void nhca_sum_below(struct sk_buff *skb, const struct nhca_av *av);
+void nhca_sum_partial(struct sk_buff *skb, const struct nhca_av *av);
 
 /**
- * nhca_sum_here - set the UDP checksum
+ * nhca_sum_sw - set the UDP checksum
  * @skb:  the packet; the length in the UDP header is set
  * @av:   its address vector
  * @csum: checksum over the bytes after the UDP header
  * Context: any.
  */
-void nhca_sum_here(struct sk_buff *skb, const struct nhca_av *av, __wsum csum);
+void nhca_sum_sw(struct sk_buff *skb, const struct nhca_av *av, __wsum csum);
 
 /**
  * nhca_send - give an skb to the network stack

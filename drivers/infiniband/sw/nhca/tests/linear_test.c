@@ -129,7 +129,7 @@ static struct sk_buff *stack(struct fixture *f)
 	skb_shinfo(skb)->gso_size = f->b.seg;
 	skb_shinfo(skb)->gso_segs = f->b.packets;
 	udp_hdr(skb)->len = htons(sizeof(struct udphdr) + f->b.len);
-	nhca_linear_seal(skb);
+	nhca_linear_sums(skb);
 	if (f->av.v4) {
 		skb->protocol = htons(ETH_P_IP);
 		ip_hdr(skb)->tot_len = htons(skb->len);

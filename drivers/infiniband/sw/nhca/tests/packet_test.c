@@ -171,7 +171,7 @@ static void alone(struct kunit *test, const struct source *s, const struct want 
 		  enum nhca_build_how how)
 {
 	struct sk_buff *skb = alloc_skb(256, GFP_KERNEL);
-	struct nhca_seal seal = {};
+	struct nhca_sums sums = {};
 	struct nhca_iter it;
 	struct nhca_hdr h;
 	struct nhca_tx tx;
@@ -181,7 +181,7 @@ static void alone(struct kunit *test, const struct source *s, const struct want 
 	packet_make(&tx, &h, &it, s, w, len);
 	enter();
 	source_iter(test, s, w, len, &it);
-	KUNIT_EXPECT_EQ_MSG(test, nhca_build(skb, &tx, &seal, how, &z), 0, "%u bytes", len);
+	KUNIT_EXPECT_EQ_MSG(test, nhca_build(skb, &tx, &sums, how, &z), 0, "%u bytes", len);
 	leave();
 	KUNIT_EXPECT_EQ(test, skb->len, nhca_tx_bytes(&tx));
 	KUNIT_EXPECT_EQ_MSG(test, outside(skb), 0, "%u bytes", len);

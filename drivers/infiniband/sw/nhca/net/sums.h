@@ -3,8 +3,8 @@
  * Private to net/: ICRC, UDP checksum and tail of a packet.  The tail of a packet is its pad and
  * ICRC, or its pad and the four bytes in place of the ICRC.
  */
-#ifndef NHCA_NET_SEAL_H
-#define NHCA_NET_SEAL_H
+#ifndef NHCA_NET_SUMS_H
+#define NHCA_NET_SUMS_H
 
 #include <linux/string.h>
 #include <net/checksum.h>
@@ -30,14 +30,14 @@ static inline void nhca_tail_encode(const struct nhca_hdr *h, u32 crc, u8 *p)
 }
 
 /**
- * struct nhca_seal - ICRC and UDP checksum of a packet while it is built
+ * struct nhca_sums - ICRC and UDP checksum of a packet while it is built
  * @crc:  running ICRC
  * @csum: running UDP checksum over the first @off bytes after the UDP header
  * @off:  number of bytes so far
  * @icrc: the packet gets an ICRC
  * @sum:  the checksum is computed here, in software
  */
-struct nhca_seal {
+struct nhca_sums {
 	u32 crc;
 	__wsum csum;
 	u32 off;
@@ -46,35 +46,35 @@ struct nhca_seal {
 };
 
 /**
- * nhca_seal_more - continue ICRC and checksum over further bytes of the payload
- * @seal: the seal
+ * nhca_sums_more - continue ICRC and checksum over further bytes of the payload
+ * @sums: both sums
  * @p:    the bytes
  * @len:  number of bytes
  * Context: any.
  */
-static inline void nhca_seal_more(struct nhca_seal *seal, const void *p, u32 len)
+static inline void nhca_sums_more(struct nhca_sums *sums, const void *p, u32 len)
 {
-	if (seal->icrc)
-		seal->crc = nhca_icrc_more(seal->crc, p, len);
-	if (seal->sum)
-		seal->csum = csum_block_add(seal->csum, csum_partial(p, len, 0), seal->off);
-	seal->off += len;
+	if (sums->icrc)
+		sums->crc = nhca_icrc_more(sums->crc, p, len);
+	if (sums->sum)
+		sums->csum = csum_block_add(sums->csum, csum_partial(p, len, 0), sums->off);
+	sums->off += len;
 }
 
 /**
- * nhca_seal_tail - write the tail of a packet, and add the tail to the checksum
- * @seal: the seal, over all bytes before the tail
+ * nhca_sums_tail - write the tail of a packet, and add the tail to the checksum
+ * @sums: both sums, over all bytes before the tail
  * @h:    header of the packet
  * @p:    room for @h->pad + NHCA_ICRC_LEN bytes
  * Context: any.
  */
-static inline void nhca_seal_tail(struct nhca_seal *seal, const struct nhca_hdr *h, u8 *p)
+static inline void nhca_sums_tail(struct nhca_sums *sums, const struct nhca_hdr *h, u8 *p)
 {
 	u32 len = h->pad + NHCA_ICRC_LEN;
 
-	nhca_tail_encode(h, seal->crc, p);
-	if (seal->sum)
-		seal->csum = csum_block_add(seal->csum, csum_partial(p, len, 0), seal->off);
+	nhca_tail_encode(h, sums->crc, p);
+	if (sums->sum)
+		sums->csum = csum_block_add(sums->csum, csum_partial(p, len, 0), sums->off);
 }
 
-#endif /* NHCA_NET_SEAL_H */
+#endif /* NHCA_NET_SUMS_H */
