@@ -23,38 +23,38 @@
 /**
  * struct nhca_delayq - delay queue of a device
  * @dev:   the device
- * @lock:  BH disabled; protects @held
- * @held:  the packets, in the order of their arrival; their cb is a struct nhca_held
+ * @lock:  BH disabled; protects @delayed
+ * @delayed: the packets, in the order of their arrival; their cb is a struct nhca_delayed
  * @timer: expires when the first packet is due
  */
 struct nhca_delayq {
 	struct nhca_dev *dev;
-	/* BH disabled; protects @held */
+	/* BH disabled; protects @delayed */
 	spinlock_t lock;
-	struct sk_buff_head held;
+	struct sk_buff_head delayed;
 	struct hrtimer timer;
 };
 
 /*
- * struct nhca_held - the cb of a packet in the delay queue
+ * struct nhca_delayed - the cb of a packet in the delay queue
  * @due:    ktime at which the packet leaves the queue
  * @qpn:    its QP
  * @behind: number of packets of this QP that must still overtake the packet. The packet leaves the
  * queue after the last of them, or at @due if that is earlier; 0: only @due counts
  * @in:     the packet was received; otherwise it is to be sent
  */
-struct nhca_held {
+struct nhca_delayed {
 	ktime_t due;
 	u32 qpn;
 	u32 behind;
 	bool in;
 };
 
-static struct nhca_held *held_of(struct sk_buff *skb)
+static struct nhca_delayed *delayed_of(struct sk_buff *skb)
 {
-	BUILD_BUG_ON(sizeof(struct nhca_held) > sizeof(skb->cb));
+	BUILD_BUG_ON(sizeof(struct nhca_delayed) > sizeof(skb->cb));
 
-	return (struct nhca_held *)skb->cb;
+	return (struct nhca_delayed *)skb->cb;
 }
 
 /* Start the timer for the first packet that is due. @l->lock is held. */
@@ -64,17 +64,17 @@ static void delayq_arm(struct nhca_delayq *l)
 	struct sk_buff *skb;
 
 	lockdep_assert_held(&l->lock);
-	skb_queue_walk(&l->held, skb)
-		first = min(first, held_of(skb)->due);
+	skb_queue_walk(&l->delayed, skb)
+		first = min(first, delayed_of(skb)->due);
 	if (first != KTIME_MAX)
 		hrtimer_start(&l->timer, first, HRTIMER_MODE_ABS_SOFT);
 }
 
-static void delayq_hold(struct nhca_dev *dev, struct sk_buff *skb, u32 qpn, bool in,
-			const struct nhca_fault_hit *s)
+static void delayq_add(struct nhca_dev *dev, struct sk_buff *skb, u32 qpn, bool in,
+		       const struct nhca_fault_hit *s)
 {
 	struct nhca_delayq *l = dev->delayq;
-	struct nhca_held *h = held_of(skb);
+	struct nhca_delayed *h = delayed_of(skb);
 	bool reorder = s->kind == NHCA_FAULT_REORDER;
 
 	h->due = ktime_add_ns(ktime_get(), reorder ? NHCA_REORDER_NS :
@@ -83,8 +83,8 @@ static void delayq_hold(struct nhca_dev *dev, struct sk_buff *skb, u32 qpn, bool
 	h->behind = reorder ? s->arg : 0;
 	h->in = in;
 	spin_lock(&l->lock);
-	if (skb_queue_len(&l->held) < NHCA_DELAYQ_MAX) {
-		__skb_queue_tail(&l->held, skb);
+	if (skb_queue_len(&l->delayed) < NHCA_DELAYQ_MAX) {
+		__skb_queue_tail(&l->delayed, skb);
 		skb = NULL;
 	}
 	delayq_arm(l);
@@ -100,14 +100,14 @@ static void delayq_passed(struct nhca_dev *dev, u32 qpn, bool in, struct sk_buff
 {
 	struct nhca_delayq *l = dev->delayq;
 	struct sk_buff *skb, *next;
-	struct nhca_held *h;
+	struct nhca_delayed *h;
 
 	spin_lock(&l->lock);
-	skb_queue_walk_safe(&l->held, skb, next) {
-		h = held_of(skb);
+	skb_queue_walk_safe(&l->delayed, skb, next) {
+		h = delayed_of(skb);
 		if (h->qpn != qpn || h->in != in || !h->behind || --h->behind)
 			continue;
-		__skb_unlink(skb, &l->held);
+		__skb_unlink(skb, &l->delayed);
 		__skb_queue_tail(later, skb);
 	}
 	spin_unlock(&l->lock);
@@ -171,7 +171,7 @@ void nhca_faults_tx(const struct nhca_tx *tx, struct sk_buff *skb)
 		return;
 	case NHCA_FAULT_DELAY:
 	case NHCA_FAULT_REORDER:
-		delayq_hold(dev, skb, tx->who->qpn, false, &s);
+		delayq_add(dev, skb, tx->who->qpn, false, &s);
 		return;
 	case NHCA_FAULT_CORRUPT:
 		if (!faults_corrupt(skb, s.dice)) {
@@ -209,7 +209,7 @@ void nhca_faults_rx_copy(struct nhca_dev *dev, u32 qpn, const struct nhca_fault_
 	switch (s->kind) {
 	case NHCA_FAULT_DELAY:
 	case NHCA_FAULT_REORDER:
-		delayq_hold(dev, skb, qpn, true, s);
+		delayq_add(dev, skb, qpn, true, s);
 		return;
 	case NHCA_FAULT_CORRUPT:
 		faults_flip(skb->data, skb->len, s->dice);
@@ -241,10 +241,10 @@ struct nhca_net *nhca_delayq_due(struct hrtimer *timer, struct sk_buff_head *lat
 
 	__skb_queue_head_init(&due);
 	spin_lock(&l->lock);
-	skb_queue_walk_safe(&l->held, skb, next) {
-		if (held_of(skb)->due > now)
+	skb_queue_walk_safe(&l->delayed, skb, next) {
+		if (delayed_of(skb)->due > now)
 			continue;
-		__skb_unlink(skb, &l->held);
+		__skb_unlink(skb, &l->delayed);
 		__skb_queue_tail(&due, skb);
 	}
 	delayq_arm(l);
@@ -252,7 +252,7 @@ struct nhca_net *nhca_delayq_due(struct hrtimer *timer, struct sk_buff_head *lat
 
 	rcu_read_lock();
 	while ((skb = __skb_dequeue(&due))) {
-		if (held_of(skb)->in)
+		if (delayed_of(skb)->in)
 			__skb_queue_tail(later, skb);
 		else
 			faults_out(l->dev, skb);
@@ -269,7 +269,7 @@ int nhca_delayq_create(struct nhca_dev *dev, enum hrtimer_restart (*timer)(struc
 		return -ENOMEM;
 	l->dev = dev;
 	spin_lock_init(&l->lock);
-	__skb_queue_head_init(&l->held);
+	__skb_queue_head_init(&l->delayed);
 	hrtimer_setup(&l->timer, timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
 	dev->delayq = l;
 	return 0;
@@ -282,6 +282,6 @@ void nhca_delayq_destroy(struct nhca_dev *dev)
 	if (!l)
 		return;
 	hrtimer_cancel(&l->timer);
-	__skb_queue_purge(&l->held);
+	__skb_queue_purge(&l->delayed);
 	kfree(l);
 }
