@@ -196,7 +196,7 @@ void nhca_av_to_attr(const struct nhca_av *av, struct rdma_ah_attr *attr)
 	ether_addr_copy(attr->roce.dmac, av->dmac);
 }
 
-u16 nhca_flow_sport(u32 flow_label, u32 lqpn, u32 rqpn)
+u16 nhca_udp_sport(u32 flow_label, u32 lqpn, u32 rqpn)
 {
 	return rdma_get_udp_sport(flow_label, lqpn, rqpn);
 }

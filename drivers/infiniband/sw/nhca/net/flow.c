@@ -151,15 +151,15 @@ unsigned int nhca_flow_sender(const struct nhca_flow *flow)
 	return (u64)atomic64_read(&flow->inflight) >> NHCA_FLOW_CPU_SHIFT;
 }
 
-bool nhca_flow_in_line(const struct nhca_flow *flow, u32 *turns)
+bool nhca_flow_queued(const struct nhca_flow *flow, u32 *wakes)
 {
-	u32 now = READ_ONCE(flow->txq->turns);
+	u32 now = READ_ONCE(flow->txq->wakes);
 	bool moved;
 
 	if (flow->share)
-		now += READ_ONCE(flow->share->turns);
-	moved = now != *turns;
-	*turns = now;
+		now += READ_ONCE(flow->share->wakes);
+	moved = now != *wakes;
+	*wakes = now;
 	return moved && (!list_empty_careful(&flow->wait[0][false]) ||
 			 !list_empty_careful(&flow->wait[1][false]));
 }
@@ -263,7 +263,7 @@ static unsigned int nhca_txq_wake(struct nhca_txq *q, bool answer, unsigned int 
 			break;
 		n++;
 		list_del_init(&flow->wait[level][answer]);
-		WRITE_ONCE(q->turns, q->turns + 1);
+		WRITE_ONCE(q->wakes, q->wakes + 1);
 		nhca_flow_run(flow);
 	}
 	return n;

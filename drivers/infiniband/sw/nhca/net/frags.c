@@ -34,8 +34,8 @@ static DEFINE_PER_CPU(struct nhca_frags, nhca_frags) = {
  * Return: the chunk for the next @len bytes, one of @count chunks that are used in turn. @at: index
  * of the current chunk.
  */
-static struct page_frag *nhca_frags_turn(struct page_frag *chunk, unsigned int count,
-					 unsigned int *at, unsigned int len)
+static struct page_frag *nhca_frags_chunk(struct page_frag *chunk, unsigned int count,
+					  unsigned int *at, unsigned int len)
 {
 	/* skb_page_frag_refill() reuses the next chunk if no packet uses it any more */
 	if (chunk[*at].page && chunk[*at].offset + len > chunk[*at].size)
@@ -64,7 +64,7 @@ static void *frag_get(unsigned int len, struct page **page, unsigned int *off)
 	if (WARN_ON_ONCE(len > PAGE_SIZE))
 		return NULL;
 	if (len == PAGE_SIZE)
-		pf = nhca_frags_turn(f->page, NHCA_PAGE_CHUNKS, &f->page_at, len);
+		pf = nhca_frags_chunk(f->page, NHCA_PAGE_CHUNKS, &f->page_at, len);
 	if (!skb_page_frag_refill(len, pf, GFP_ATOMIC))
 		return NULL;
 	*page = pf->page;
@@ -100,7 +100,7 @@ static struct sk_buff *frag_skb(unsigned int room)
 	/* no chunk can hold such an skb; the current chunk stays in use for smaller skbs */
 	if (len > NHCA_CHUNK_BYTES)
 		return alloc_skb(room, GFP_ATOMIC | __GFP_NOWARN);
-	pf = nhca_frags_turn(f->skb, NHCA_SKB_CHUNKS, &f->skb_at, len);
+	pf = nhca_frags_chunk(f->skb, NHCA_SKB_CHUNKS, &f->skb_at, len);
 	if (!skb_page_frag_refill(len, pf, GFP_ATOMIC))
 		return NULL;
 	/*

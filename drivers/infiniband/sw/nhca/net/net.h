@@ -283,14 +283,14 @@ static inline u32 nhca_ah_id(struct ib_ah *ibah)
 }
 
 /**
- * nhca_flow_sport - compute the UDP source port of a queue pair (IBTA A17: entropy)
+ * nhca_udp_sport - compute the UDP source port of a queue pair (IBTA A17: entropy)
  * @flow_label: IPv6 flow label; 0: use the QPNs
  * @lqpn:       local QPN
  * @rqpn:       QPN of the peer
  * Context: any.
  * Return: the port in host order, 0xc000 to 0xffff.
  */
-u16 nhca_flow_sport(u32 flow_label, u32 lqpn, u32 rqpn);
+u16 nhca_udp_sport(u32 flow_label, u32 lqpn, u32 rqpn);
 
 /* ---- flow.c: transmit back-pressure ---- */
 
@@ -367,15 +367,15 @@ bool nhca_flow_blocked(struct nhca_flow *flow, bool answer);
 unsigned int nhca_flow_inflight(const struct nhca_flow *flow);
 
 /**
- * nhca_flow_in_line - check whether a QP waits for its device while other QPs resume
+ * nhca_flow_queued - check whether a QP waits for its device while other QPs resume
  * @flow:  the flow of the QP
- * @turns: number of flows that the device had woken at the last call; updated
+ * @wakes: number of flows that the device had woken at the last call; updated
  *
  * Context: any.
  * Return: true if nhca_flow_blocked() has put @flow into a line for requests, and the device or the
  * user's share has woken other flows since the last call.
  */
-bool nhca_flow_in_line(const struct nhca_flow *flow, u32 *turns);
+bool nhca_flow_queued(const struct nhca_flow *flow, u32 *wakes);
 
 /* ---- xmit.c ---- */
 

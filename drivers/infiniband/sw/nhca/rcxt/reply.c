@@ -292,7 +292,7 @@ static struct nhca_sending *reply_new(struct nhca_channel *ch, const struct nhca
 		kfree(s);
 		return NULL;
 	}
-	s->sport = nhca_flow_sport(s->av->flow_label, ch->qpn, x->src_channel);
+	s->sport = nhca_udp_sport(s->av->flow_label, ch->qpn, x->src_channel);
 	reply_rxeth(ch, x, &s->rx);
 	return s;
 }

@@ -222,7 +222,7 @@ static void flow_last_wakes_all_in_turns_test(struct kunit *test)
 	memset(kicked, 0, CROWD * sizeof(*kicked));
 	local_bh_disable();
 	for (i = 0; i < CROWD; i++)
-		first += !nhca_flow_in_line(flow[i], &(u32){ 0 });
+		first += !nhca_flow_queued(flow[i], &(u32){ 0 });
 	line_free(l, 0, 1);
 	for (i = 0; i < CROWD; i++)
 		all += kicked[i];

@@ -161,7 +161,7 @@ static void expire_table_test(struct kunit *test)
 		u8 waits, probes, retries, backoff;
 	} rows[] = {
 		{ { .timeout = 9 }, NOW + 9, NHCA_RTX_HELD_NOT, true, NHCA_RTX_EARLY },
-		{ { .timeout = 9, .retries = 1 }, NOW + 10, NHCA_RTX_HELD_TURN, true,
+		{ { .timeout = 9, .retries = 1 }, NOW + 10, NHCA_RTX_HELD_WAIT, true,
 		  NHCA_RTX_POSTPONE, 0, 0, 1, 0 },
 		/* the stack may hold packets forever, so the number of postponements is limited */
 		{ { .timeout = 9, .retries = 1 }, NOW + 10, NHCA_RTX_HELD_STACK, true,
@@ -169,7 +169,7 @@ static void expire_table_test(struct kunit *test)
 		{ { .timeout = 9, .retries = 1, .waits = NHCA_WAITS_MAX }, NOW + 10,
 		  NHCA_RTX_HELD_STACK, false, NHCA_RTX_RETRANSMIT, NHCA_WAITS_MAX, 0, 0, 1 },
 		{ { .timeout = 9, .retries = 1, .waits = NHCA_WAITS_MAX }, NOW + 10,
-		  NHCA_RTX_HELD_TURN, false, NHCA_RTX_POSTPONE, NHCA_WAITS_MAX, 0, 1, 0 },
+		  NHCA_RTX_HELD_WAIT, false, NHCA_RTX_POSTPONE, NHCA_WAITS_MAX, 0, 1, 0 },
 		{ { .timeout = 9, .retries = 1 }, NOW + 10, NHCA_RTX_HELD_NOT, true,
 		  NHCA_RTX_ACKREQ, 0, 0, 1, 0 },
 		/* probes cost no retry */

@@ -239,7 +239,7 @@ static void steer_rule_fits_test(struct kunit *test)
 	steer_spec(&a, &steer_spec_eth, sizeof(steer_spec_eth));
 	steer_spec(&a, &steer_spec_ip4, sizeof(steer_spec_ip4));
 	steer_spec(&a, &steer_spec_udp, sizeof(steer_spec_udp));
-	KUNIT_ASSERT_EQ(test, nhca_flow_rule(&a.attr, &rule), 0);
+	KUNIT_ASSERT_EQ(test, nhca_spec_rule(&a.attr, &rule), 0);
 	KUNIT_EXPECT_EQ(test, rule.priority, 7);
 	KUNIT_EXPECT_TRUE(test, rule.copy);
 	KUNIT_EXPECT_TRUE(test, steer_is_for(&rule, steer_udp4(test, 0x6123, 0)));
@@ -256,7 +256,7 @@ static void steer_rule_all_test(struct kunit *test)
 	struct nhca_steer_rule rule = {};
 	union steer_attr a = {};
 
-	KUNIT_ASSERT_EQ(test, nhca_flow_rule(&a.attr, &rule), 0);
+	KUNIT_ASSERT_EQ(test, nhca_spec_rule(&a.attr, &rule), 0);
 	KUNIT_EXPECT_FALSE(test, rule.copy);
 	KUNIT_EXPECT_TRUE(test, steer_is_for(&rule, steer_udp4(test, 0, 0)));
 	KUNIT_EXPECT_TRUE(test, steer_is_for(&rule, steer_udp6(test, false)));
@@ -267,7 +267,7 @@ static int steer_rule_err(union steer_attr *a)
 {
 	struct nhca_steer_rule rule = {};
 
-	return nhca_flow_rule(&a->attr, &rule);
+	return nhca_spec_rule(&a->attr, &rule);
 }
 
 /* A rule that no frame can fit, and specifications that nhca does not support, are refused. */

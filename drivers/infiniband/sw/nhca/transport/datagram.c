@@ -46,7 +46,7 @@ int nhca_datagram_send(struct nhca_qp *qp, struct nhca_swr *swr)
 		tx.it = &it;
 	}
 	tx.av = av;
-	tx.sport = nhca_flow_sport(av->flow_label, qp->qpn, h.qpn);
+	tx.sport = nhca_udp_sport(av->flow_label, qp->qpn, h.qpn);
 	tx.fault = qp->sq.fault;
 	err = nhca_xmit(&tx);
 	if (!err)

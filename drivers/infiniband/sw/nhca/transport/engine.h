@@ -209,16 +209,16 @@ void nhca_qp_flush(struct nhca_qp *qp);
  * nhca_pace_free - free a rate limiter that no requester uses any more, or NULL
  * nhca_pace_set - set the limit of @pace, or NULL, in thousands of bits a second (0: none)
  * nhca_pace_waits - check whether the next packet has to wait; if so, a timer kicks the QP
- * nhca_pace_holds - check whether that timer runs
+ * nhca_pace_active - check whether that timer runs
  * nhca_pace_sent - count @bytes of payload that were sent
  * Context: alloc and free: process, no lock held.
- * Return: alloc: NULL if there is no memory; waits, holds: true if so.
+ * Return: alloc: NULL if there is no memory; waits, active: true if so.
  */
 struct nhca_pace *nhca_pace_alloc(struct nhca_qp *qp);
 void nhca_pace_free(struct nhca_pace *pace);
 void nhca_pace_set(struct nhca_pace *pace, u32 kbps);
 bool nhca_pace_waits(struct nhca_qp *qp);
-bool nhca_pace_holds(const struct nhca_qp *qp);
+bool nhca_pace_active(const struct nhca_qp *qp);
 void nhca_pace_sent(struct nhca_qp *qp, u32 bytes);
 
 /* ---- sq_fetch.c: Context is sq.lock held, unless stated ---- */

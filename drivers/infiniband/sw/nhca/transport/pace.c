@@ -82,7 +82,7 @@ bool nhca_pace_waits(struct nhca_qp *qp)
 	return true;
 }
 
-bool nhca_pace_holds(const struct nhca_qp *qp)
+bool nhca_pace_active(const struct nhca_qp *qp)
 {
 	return qp->sq.pace && hrtimer_active(&qp->sq.pace->timer);
 }

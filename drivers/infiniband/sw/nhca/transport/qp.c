@@ -549,7 +549,7 @@ static void nhca_qp_set_attr(struct nhca_qp *qp, const struct ib_qp_attr *attr, 
 	if (mask & IB_QP_DEST_QPN)
 		to->dest_qp_num = attr->dest_qp_num & NHCA_QPN_MASK;
 	if (qp->av)
-		qp->sport = nhca_flow_sport(qp->av->flow_label, qp->qpn, to->dest_qp_num);
+		qp->sport = nhca_udp_sport(qp->av->flow_label, qp->qpn, to->dest_qp_num);
 }
 
 int nhca_qp_modify(struct nhca_qp *qp, enum ib_qp_state new,

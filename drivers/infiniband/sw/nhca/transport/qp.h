@@ -121,7 +121,7 @@ struct nhca_swr {
  *           implied NAKs are ignored, and a sequence NAK costs a retry
  * @empty_ackreqs: number of requests for an ACK without payload since the last progress; at most
  *           NHCA_EMPTY_ACKREQ_MAX
- * @turns:    nhca_txq.turns at the last timeout; see nhca_flow_in_line()
+ * @txq_wakes: nhca_txq.wakes at the last timeout; see nhca_flow_queued()
  * @rtx:      round-trip times, timeouts and retries; owned
  * @timer:    local ACK timer or RNR timer
  * @draining: the QP is in SQD, and not all requests that had begun are complete yet
@@ -173,7 +173,7 @@ struct nhca_sq {
 	struct nhca_burst *burst;
 	struct nhca_qp *loop;
 	u32 loop_held;
-	u32 turns;
+	u32 txq_wakes;
 };
 
 /**

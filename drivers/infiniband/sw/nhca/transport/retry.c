@@ -125,7 +125,7 @@ void nhca_sq_go_back(struct nhca_qp *qp, enum nhca_counter why)
 }
 
 /*
- * Return: what holds packets on this host.  NHCA_RTX_HELD_TURN: the flow waits for its device while
+ * Return: what holds packets on this host.  NHCA_RTX_HELD_WAIT: the flow waits for its device while
  * other flows resume, a page is being faulted in, a disk is being read, or a rate limit delays
  * packets; these waits end.  NHCA_RTX_HELD_STACK: the stack may hold packets for ever.
  */
@@ -133,9 +133,9 @@ static enum nhca_rtx_held nhca_sq_held(struct nhca_qp *qp)
 {
 	struct nhca_sq *sq = &qp->sq;
 
-	if (nhca_flow_in_line(qp->flow, &sq->turns) || nhca_fault_waiting(sq->fault) ||
-	    nhca_pace_holds(qp))
-		return NHCA_RTX_HELD_TURN;
+	if (nhca_flow_queued(qp->flow, &sq->txq_wakes) || nhca_fault_waiting(sq->fault) ||
+	    nhca_pace_active(qp))
+		return NHCA_RTX_HELD_WAIT;
 	return nhca_flow_inflight(qp->flow) ? NHCA_RTX_HELD_STACK : NHCA_RTX_HELD_NOT;
 }
 
@@ -170,7 +170,7 @@ static void nhca_sq_timed_out(struct nhca_qp *qp)
 	lockdep_assert_held(&sq->lock);
 	if (!nhca_sq_outstanding(sq))
 		return;
-	/* nhca_sq_held() counts turns since its last call, so call it only after the timeout */
+	/* nhca_sq_held() counts wakes since its last call, so call it only after the timeout */
 	if (!nhca_rtx_is_early(rtx, jiffies)) {
 		held = nhca_sq_held(qp);
 		step = nhca_rtx_expire(rtx, jiffies, held, true);

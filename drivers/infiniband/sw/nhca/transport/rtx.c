@@ -92,7 +92,7 @@ enum nhca_rtx_step nhca_rtx_expire(struct nhca_rtx *rtx, unsigned long now,
 {
 	if (nhca_rtx_is_early(rtx, now))
 		return NHCA_RTX_EARLY;
-	if (held == NHCA_RTX_HELD_TURN ||
+	if (held == NHCA_RTX_HELD_WAIT ||
 	    (held == NHCA_RTX_HELD_STACK && rtx->waits < NHCA_WAITS_MAX)) {
 		rtx->waits += held == NHCA_RTX_HELD_STACK;
 		nhca_rtx_begin(rtx, now);

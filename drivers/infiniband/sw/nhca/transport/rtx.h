@@ -80,7 +80,7 @@ enum nhca_rtx_held {
 	/* the network stack, which may hold the packet for ever if a link is dead */
 	NHCA_RTX_HELD_STACK,
 	/* a wait that ends: for other flows of the device, a page, a disk, or a rate limit */
-	NHCA_RTX_HELD_TURN,
+	NHCA_RTX_HELD_WAIT,
 };
 
 /* What the requester does when its timer expires. */

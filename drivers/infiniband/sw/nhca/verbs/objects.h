@@ -362,14 +362,14 @@ int nhca_destroy_flow(struct ib_flow *ibflow);
 struct nhca_steer_rule;
 
 /**
- * nhca_flow_rule - convert the specifications of a flow to a steering rule
+ * nhca_spec_rule - convert the specifications of a flow to a steering rule
  * @attr: the flow, followed by its specifications
  * @rule: zeroed by the caller; the function sets key, mask, priority and copy
  * Context: any.
  * Return: 0; -EINVAL: the specifications contradict each other; -EOPNOTSUPP: a type of flow or of
  * specification, or a flag, that the driver does not support.
  */
-int nhca_flow_rule(const struct ib_flow_attr *attr, struct nhca_steer_rule *rule);
+int nhca_spec_rule(const struct ib_flow_attr *attr, struct nhca_steer_rule *rule);
 
 /* wq.c */
 struct ib_wq *nhca_create_wq(struct ib_pd *pd, struct ib_wq_init_attr *init,
