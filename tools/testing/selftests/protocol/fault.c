@@ -54,7 +54,7 @@ static bool rule(const char *format, ...)
 }
 
 /* Return: how often the only rule has applied, or -1 without a rule. */
-static long struck(void)
+static long hits(void)
 {
 	FILE *f = faults("r");
 	char line[512];
@@ -182,7 +182,7 @@ static bool lost_for_good(struct pair *p)
 		if (!rdma(p, IBV_WR_RDMA_WRITE, LEN, IBV_WC_RETRY_EXC_ERR))
 			return fail("%s: %s", rules[i], strdup(reason));
 		/* at least one transmission and two retries */
-		REQUIRE(struck() >= 3, "%s: hit %ld times", rules[i], struck());
+		REQUIRE(hits() >= 3, "%s: hit %ld times", rules[i], hits());
 		if (!no_rules() || !impatient(p) || !write_arrives(p, LEN, i))
 			return false;
 	}
@@ -240,7 +240,7 @@ static bool lost_once(struct pair *p)
 		before = counter("retransmit_pkts");
 		if (!rule("%s", rules[i].text) || !write_arrives(p, rules[i].len, i))
 			return fail("%s: %s", rules[i].text, strdup(reason));
-		REQUIRE(struck() >= 1, "%s: hit %ld times", rules[i].text, struck());
+		REQUIRE(hits() >= 1, "%s: hit %ld times", rules[i].text, hits());
 		REQUIRE(counter("retransmit_pkts") > before, "%s: nothing was retransmitted",
 			rules[i].text);
 	}
@@ -256,7 +256,7 @@ static bool damaged_is_noticed(struct pair *p)
 		return false;
 	for (int i = 0; i < 64; i++)
 		if (!rule("corrupt receive times 1 seed %d", i) || !write_arrives(p, 40, i) ||
-		    struck() != 1)
+		    hits() != 1)
 			return fail("seed %d: %s", i, strdup(reason));
 	REQUIRE(counter("rx_icrc_encapsulated") == before + 64, "%ld of 64 were detected",
 		counter("rx_icrc_encapsulated") - before);
@@ -278,7 +278,7 @@ static bool twice(struct pair *p)
 		for (int i = 0; i < 20; i++)
 			if (!send_arrives(p, LEN, i))
 				return false;
-		REQUIRE(struck() >= 60, "%s: hit %ld times", ways[way], struck());
+		REQUIRE(hits() >= 60, "%s: hit %ld times", ways[way], hits());
 		REQUIRE(counter("duplicate_request") >= before + 60, "%s: %ld duplicates", ways[way],
 			counter("duplicate_request") - before);
 		REQUIRE(!poll_one(p->b.cq, &c), "%s: received twice", ways[way]);
@@ -298,13 +298,13 @@ static bool overtaken(struct pair *p)
 		if (!rule("reorder 2 %s opcode rdma_write_middle every 5", ways[way]) ||
 		    !write_arrives(p, 30000, way))
 			return false;
-		REQUIRE(struck() >= 5, "%s: hit %ld times", ways[way], struck());
+		REQUIRE(hits() >= 5, "%s: hit %ld times", ways[way], hits());
 		REQUIRE(counter("out_of_seq_request") > before, "%s: none out of order", ways[way]);
 		/* no packet follows that could overtake the packet */
 		if (!rule("reorder 64 %s opcode rdma_write_only times 1", ways[way]) ||
 		    !write_arrives(p, 100, 9))
 			return false;
-		REQUIRE(struck() == 1, "%s: hit %ld times", ways[way], struck());
+		REQUIRE(hits() == 1, "%s: hit %ld times", ways[way], hits());
 	}
 	return no_rules();
 }
@@ -488,7 +488,7 @@ static bool not_ready(struct pair *p)
 	/* a WRITE needs no receive */
 	if (!rule("rnr") || !write_arrives(p, LEN, 2))
 		return false;
-	REQUIRE(!struck(), "the rule has applied to a WRITE");
+	REQUIRE(!hits(), "the rule has applied to a WRITE");
 	return post_recv(p, 1, 0, LEN) && rdma(p, IBV_WR_SEND, LEN, IBV_WC_RNR_RETRY_EXC_ERR) &&
 	       no_rules();
 }
@@ -531,7 +531,7 @@ static bool link_flap(struct pair *p)
 	REQUIRE(async_event(IBV_EVENT_PORT_ACTIVE, 5000), "no IBV_EVENT_PORT_ACTIVE");
 	VERB(ibv_query_port(dev.ctx, 1, &port));
 	REQUIRE(port.state == IBV_PORT_ACTIVE, "port state %d", port.state);
-	REQUIRE(struck() == -1, "a rule is left");
+	REQUIRE(hits() == -1, "a rule is left");
 	if (!write_arrives(p, LEN, 1))
 		return false;
 
@@ -586,10 +586,10 @@ static bool for_one_only(struct pair *p)
 	if (!impatient_pair(p) || !make_pair(&other, (struct pair_opts){}))
 		return false;
 	good = rule("drop qp %u opcode write", p->a.qp->qp_num) &&
-	       write_arrives(&other, LEN, 1) && !struck() &&
+	       write_arrives(&other, LEN, 1) && !hits() &&
 	       rdma(p, IBV_WR_RDMA_READ, LEN, IBV_WC_SUCCESS) &&
 	       rdma(p, IBV_WR_ATOMIC_FETCH_AND_ADD, 8, IBV_WC_SUCCESS) &&
-	       send_arrives(p, LEN, 2) && !struck() &&
+	       send_arrives(p, LEN, 2) && !hits() &&
 	       rdma(p, IBV_WR_RDMA_WRITE, LEN, IBV_WC_RETRY_EXC_ERR) && no_rules();
 	return pair_free(&other) && good;
 }
@@ -608,7 +608,7 @@ static bool not_past_the_rules(struct pair *p)
 	if (!rule("drop receive qp %u opcode rdma_write_middle every 400", p->b.qp->qp_num) ||
 	    !write_arrives(p, 1000000, 9))
 		return false;
-	REQUIRE(struck() >= 2, "hit %ld times", struck());
+	REQUIRE(hits() >= 2, "hit %ld times", hits());
 	REQUIRE(counter("same_host_bytes") == before, "bytes moved without packets");
 	if (!no_rules() || !write_arrives(p, 1000000, 10))
 		return false;

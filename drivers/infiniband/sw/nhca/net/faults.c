@@ -164,7 +164,7 @@ void nhca_faults_tx(const struct nhca_tx *tx, struct sk_buff *skb)
 	struct sk_buff *copy;
 
 	__skb_queue_head_init(&later);
-	switch (nhca_inject_ask(dev, NHCA_AT_SEND, tx->who->qpn, tx->hdr->opcode, &s)) {
+	switch (nhca_inject_eval(dev, NHCA_AT_SEND, tx->who->qpn, tx->hdr->opcode, &s)) {
 	case NHCA_FAULT_DROP:
 	case NHCA_FAULT_LINK:
 		kfree_skb(skb);
@@ -200,7 +200,7 @@ void nhca_faults_rx(struct nhca_dev *dev, u32 qpn, u8 opcode, struct nhca_fault_
 	if (nhca_inject_down(dev))
 		s->kind = NHCA_FAULT_DROP;
 	else
-		nhca_inject_ask(dev, NHCA_AT_RECEIVE, qpn, opcode, s);
+		nhca_inject_eval(dev, NHCA_AT_RECEIVE, qpn, opcode, s);
 }
 
 void nhca_faults_rx_copy(struct nhca_dev *dev, u32 qpn, const struct nhca_fault_hit *s,

@@ -268,12 +268,12 @@ bool nhca_inject_wanted(const struct nhca_inject *inj, unsigned long points)
  * @n: set to the number of items of @stream that @r has examined before
  * Return: true if @r hits the item.
  */
-static bool inject_strikes(struct nhca_inject *inj, struct nhca_rule *r, u32 stream,
-			   unsigned long *n)
+static bool inject_hits(struct nhca_inject *inj, struct nhca_rule *r, u32 stream,
+			unsigned long *n)
 {
 	void *seen;
 
-	if (r->times && r->struck >= r->times)
+	if (r->times && r->hits >= r->times)
 		return false;
 	seen = xa_load(&r->counts, stream);
 	*n = seen ? xa_to_value(seen) : 0;
@@ -283,12 +283,12 @@ static bool inject_strikes(struct nhca_inject *inj, struct nhca_rule *r, u32 str
 	r->seen++;
 	if (r->framework ? !framework_hits(inj) : !nhca_rule_hits(r, stream, *n))
 		return false;
-	r->struck++;
+	r->hits++;
 	return true;
 }
 
-enum nhca_fault_kind nhca_inject_ask(struct nhca_dev *dev, enum nhca_fault_point at, u32 qpn,
-				     u8 opcode, struct nhca_fault_hit *s)
+enum nhca_fault_kind nhca_inject_eval(struct nhca_dev *dev, enum nhca_fault_point at, u32 qpn,
+				      u8 opcode, struct nhca_fault_hit *s)
 {
 	struct nhca_inject *inj = dev->inject;
 	struct nhca_rule *r;
@@ -302,7 +302,7 @@ enum nhca_fault_kind nhca_inject_ask(struct nhca_dev *dev, enum nhca_fault_point
 		if (!nhca_rule_matches(r, at, qpn, opcode))
 			continue;
 		stream = nhca_rule_stream(r, qpn, opcode);
-		if (!inject_strikes(inj, r, stream, &n))
+		if (!inject_hits(inj, r, stream, &n))
 			continue;
 		s->kind = r->kind;
 		s->arg = r->arg;

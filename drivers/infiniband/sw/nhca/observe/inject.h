@@ -137,7 +137,7 @@ static inline bool nhca_inject_at(const struct nhca_dev *dev, unsigned long poin
 bool nhca_inject_down(const struct nhca_dev *dev);
 
 /**
- * nhca_inject_ask - evaluate the rules of a device for an item, in the order of their numbers
+ * nhca_inject_eval - evaluate the rules of a device for an item, in the order of their numbers
  * @dev:    the device
  * @at:     the place
  * @qpn:    QP or channel of the device; 0: none
@@ -148,8 +148,8 @@ bool nhca_inject_down(const struct nhca_dev *dev);
  * Context: any, also with locks held; only after nhca_inject_at() has returned true.
  * Return: @s->kind.
  */
-enum nhca_fault_kind nhca_inject_ask(struct nhca_dev *dev, enum nhca_fault_point at, u32 qpn,
-				     u8 opcode, struct nhca_fault_hit *s);
+enum nhca_fault_kind nhca_inject_eval(struct nhca_dev *dev, enum nhca_fault_point at, u32 qpn,
+				      u8 opcode, struct nhca_fault_hit *s);
 
 /**
  * nhca_inject - check one place with nhca_inject_at(), and then evaluate the rules
@@ -164,7 +164,7 @@ enum nhca_fault_kind nhca_inject_ask(struct nhca_dev *dev, enum nhca_fault_point
 static inline bool nhca_inject(struct nhca_dev *dev, enum nhca_fault_point at, u32 qpn, u8 opcode,
 			       struct nhca_fault_hit *s)
 {
-	return nhca_inject_at(dev, BIT(at)) && nhca_inject_ask(dev, at, qpn, opcode, s);
+	return nhca_inject_at(dev, BIT(at)) && nhca_inject_eval(dev, at, qpn, opcode, s);
 }
 
 #endif /* NHCA_OBSERVE_INJECT_H */

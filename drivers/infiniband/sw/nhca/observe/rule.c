@@ -378,7 +378,7 @@ void nhca_rule_show(const struct nhca_rule *r, struct seq_file *m)
 	if (*r->opcode)
 		seq_printf(m, " opcode %s", r->opcode);
 	show_when(r, m);
-	seq_printf(m, ": hit %llu of %llu\n", r->struck, r->seen);
+	seq_printf(m, ": hit %llu of %llu\n", r->hits, r->seen);
 }
 
 /* ---- deciding ---- */

@@ -63,9 +63,9 @@ enum nhca_fault_point {
  * @base:    position of the QPN that was the next to be allocated when the rule was added
  * @counts:  number of items examined, as a value entry for each stream (nhca_rule_stream())
  * @seen:    number of items examined in all streams
- * @struck:  number of items hit in all streams
+ * @hits:    number of items hit in all streams
  *
- * nhca_inject.lock protects @list, @counts, @seen and @struck. The other members do not change
+ * nhca_inject.lock protects @list, @counts, @seen and @hits. The other members do not change
  * after the rule was added.
  */
 struct nhca_rule {
@@ -87,7 +87,7 @@ struct nhca_rule {
 	u32 base;
 	struct xarray counts;
 	u64 seen;
-	u64 struck;
+	u64 hits;
 };
 
 /**

@@ -196,22 +196,22 @@ static void rule_probability_holds(struct kunit *test)
 {
 	static const u32 ppm[] = { 100, 10000, 250000, 500000, 900000, 1000000 };
 	const u32 count = 200000;
-	u32 i, n, struck, expected, slack;
+	u32 i, n, hits, expected, slack;
 	struct nhca_rule r = {};
 
 	for (i = 0; i < ARRAY_SIZE(ppm); i++) {
 		r.ppm = ppm[i];
 		r.seed = i;
-		for (n = 0, struck = 0; n < count; n++)
-			struck += nhca_rule_hits(&r, n % 10, n / 10);
+		for (n = 0, hits = 0; n < count; n++)
+			hits += nhca_rule_hits(&r, n % 10, n / 10);
 		expected = count / 100 * (ppm[i] / 100) / 100;
 		/*
 		 * at least 4.4 standard deviations: int_sqrt() rounds the root of the mean down;
 		 * with a probability of 100% all items are hit
 		 */
 		slack = ppm[i] == 1000000 ? 0 : 5 * int_sqrt(expected);
-		KUNIT_EXPECT_LE_MSG(test, abs((s32)struck - (s32)expected), slack,
-				    "%u ppm: %u of %u", ppm[i], struck, count);
+		KUNIT_EXPECT_LE_MSG(test, abs((s32)hits - (s32)expected), slack,
+				    "%u ppm: %u of %u", ppm[i], hits, count);
 	}
 }
 
