@@ -120,7 +120,7 @@ void nhca_user_put(struct nhca_user *user)
 	kfree(user);
 }
 
-int nhca_pool_take(struct nhca_users *users, struct nhca_user *user, enum nhca_pool pool, long n)
+int nhca_pool_charge(struct nhca_users *users, struct nhca_user *user, enum nhca_pool pool, long n)
 {
 	long size = pool_size[pool], mine = 0, all;
 
@@ -138,11 +138,12 @@ int nhca_pool_take(struct nhca_users *users, struct nhca_user *user, enum nhca_p
 	all = atomic_long_add_return(n, &users->used[pool]);
 	if (all <= size && nhca_share_ok(size, mine, all))
 		return 0;
-	nhca_pool_give(users, user, pool, n);
+	nhca_pool_uncharge(users, user, pool, n);
 	return all > size ? -ENOMEM : -EDQUOT;
 }
 
-void nhca_pool_give(struct nhca_users *users, struct nhca_user *user, enum nhca_pool pool, long n)
+void nhca_pool_uncharge(struct nhca_users *users, struct nhca_user *user,
+			enum nhca_pool pool, long n)
 {
 	if (user)
 		atomic_long_sub(n, &user->used[pool]);

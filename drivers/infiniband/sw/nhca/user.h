@@ -139,7 +139,7 @@ struct nhca_user *nhca_user_hold(struct nhca_user *user);
 void nhca_user_put(struct nhca_user *user);
 
 /**
- * nhca_pool_take - take an amount from a pool
+ * nhca_pool_charge - take an amount from a pool
  * @users: the pools
  * @user:  the account to charge.  NULL for the kernel and for users with CAP_SYS_RESOURCE: only the
  *         size of the pool limits these.
@@ -149,16 +149,17 @@ void nhca_user_put(struct nhca_user *user);
  * Return: 0; -EDQUOT: nhca_share_ok() refuses the amount to @user; -ENOMEM: less than @n is left of
  * the pool.
  */
-int nhca_pool_take(struct nhca_users *users, struct nhca_user *user, enum nhca_pool pool, long n);
+int nhca_pool_charge(struct nhca_users *users, struct nhca_user *user, enum nhca_pool pool, long n);
 
 /**
- * nhca_pool_give - give back an amount that nhca_pool_take() took
+ * nhca_pool_uncharge - give back an amount that nhca_pool_charge() has charged
  * @users: the pools
  * @user:  the account that was charged, or NULL
  * @pool:  the pool
  * @n:     amount, in the pool's unit
  * Context: any.
  */
-void nhca_pool_give(struct nhca_users *users, struct nhca_user *user, enum nhca_pool pool, long n);
+void nhca_pool_uncharge(struct nhca_users *users, struct nhca_user *user,
+			enum nhca_pool pool, long n);
 
 #endif /* NHCA_USER_H */

@@ -65,7 +65,7 @@ struct nhca_direct_attr {
  * @ranges: number of ARRs; 0: the default
  * Context: process, sleeps.
  * Return: the pool, for nhca_direct_pool_put(); ERR_PTR: -EINVAL: @blocks or @ranges is out of
- * range; -ENOMEM; -EINTR: a fatal signal is pending; an error of nhca_pool_take().
+ * range; -ENOMEM; -EINTR: a fatal signal is pending; an error of nhca_pool_charge().
  */
 struct nhca_direct_pool *nhca_direct_pool_create(struct nhca_dev *dev, struct nhca_user *user,
 						 u32 blocks, u32 ranges);

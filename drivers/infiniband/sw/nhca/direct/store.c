@@ -22,7 +22,7 @@ static void pool_free(struct kref *ref)
 	nhca_fill_fini(pool);
 	nhca_pool_fini(pool);
 	if (pool->dev)
-		nhca_pool_give(&pool->dev->users, pool->user, NHCA_POOL_DIRECT, pool->bytes);
+		nhca_pool_uncharge(&pool->dev->users, pool->user, NHCA_POOL_DIRECT, pool->bytes);
 	kfree(pool);
 }
 
@@ -70,7 +70,7 @@ struct nhca_direct_pool *nhca_direct_pool_create(struct nhca_dev *dev, struct nh
 	pool->user = user;
 	pool->bytes = max_t(long, NHCA_DIRECT_CHARGE,
 			    (long)(blocks + nhca_direct_edges(blocks)) << PAGE_SHIFT);
-	err = dev ? nhca_pool_take(&dev->users, user, NHCA_POOL_DIRECT, pool->bytes) : 0;
+	err = dev ? nhca_pool_charge(&dev->users, user, NHCA_POOL_DIRECT, pool->bytes) : 0;
 	if (err) {
 		kfree(pool);
 		return ERR_PTR(err);

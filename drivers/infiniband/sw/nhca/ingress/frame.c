@@ -18,7 +18,7 @@
  * Give a frame, as it was on the wire, to the QP, which copies the frame. The function consumes
  * @skb.
  */
-static void nhca_frame_give(struct nhca_qp *qp, struct sk_buff *skb)
+static void nhca_frame_deliver(struct nhca_qp *qp, struct sk_buff *skb)
 {
 	nhca_raw_rx(qp, skb);
 	consume_skb(skb);
@@ -45,7 +45,7 @@ static void nhca_frame_restore(struct nhca_qp *qp, struct sk_buff *skb)
 	if (!skb_is_gso(skb)) {
 		if (skb->ip_summed == CHECKSUM_PARTIAL && skb_checksum_help(skb))
 			goto drop;
-		nhca_frame_give(qp, skb);
+		nhca_frame_deliver(qp, skb);
 		return;
 	}
 	segs = skb_gso_segment(skb, 0);
@@ -54,7 +54,7 @@ static void nhca_frame_restore(struct nhca_qp *qp, struct sk_buff *skb)
 	consume_skb(skb);
 	skb_list_walk_safe(segs, skb, next) {
 		skb_mark_not_on_list(skb);
-		nhca_frame_give(qp, skb);
+		nhca_frame_deliver(qp, skb);
 	}
 	return;
 

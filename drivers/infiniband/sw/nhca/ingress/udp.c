@@ -228,7 +228,7 @@ static int nhca_sk_budget(struct nhca_sock *ns)
  * 0, and nhca_sock.rest. If the budget is used up, nhca_sock.ready stays above 0, so that only
  * nhca_sock.rest continues.
  */
-static void nhca_sk_take(struct nhca_sock *ns, int budget)
+static void nhca_sk_process(struct nhca_sock *ns, int budget)
 {
 	bool empty;
 	int before;
@@ -252,7 +252,7 @@ static void nhca_sk_take(struct nhca_sock *ns, int budget)
 
 void nhca_sk_rest(struct nhca_bh *bh)
 {
-	nhca_sk_take(container_of(bh, struct nhca_sock, rest), NHCA_RX_BUDGET);
+	nhca_sk_process(container_of(bh, struct nhca_sock, rest), NHCA_RX_BUDGET);
 }
 
 /*
@@ -268,6 +268,6 @@ void nhca_sk_data_ready(struct sock *sk)
 		return;
 
 	local_bh_disable();
-	nhca_sk_take(ns, nhca_sk_budget(ns));
+	nhca_sk_process(ns, nhca_sk_budget(ns));
 	local_bh_enable();
 }

@@ -151,7 +151,7 @@ static struct nhca_job_mem *mem_new(struct nhca_job *job, unsigned int shift, u6
 
 	if (!mem)
 		return ERR_PTR(-ENOMEM);
-	err = nhca_pool_take(&job_users, job->user, NHCA_POOL_JOB_MEM, 1);
+	err = nhca_pool_charge(&job_users, job->user, NHCA_POOL_JOB_MEM, 1);
 	if (err)
 		goto err_free;
 	err = nhca_range_alloc(&mem->tces, shift, (offset + length + BIT_ULL(shift) - 1) >> shift,
@@ -171,7 +171,7 @@ static struct nhca_job_mem *mem_new(struct nhca_job *job, unsigned int shift, u6
 err_range:
 	nhca_range_free(&mem->tces);
 err_give:
-	nhca_pool_give(&job_users, job->user, NHCA_POOL_JOB_MEM, 1);
+	nhca_pool_uncharge(&job_users, job->user, NHCA_POOL_JOB_MEM, 1);
 err_free:
 	kfree(mem);
 	return ERR_PTR(err);
@@ -192,7 +192,7 @@ static void mem_free(struct nhca_job_mem *mem)
 	ib_umem_release(mem->umem);
 	if (mem->dev)
 		put_device(&mem->dev->ibdev.dev);
-	nhca_pool_give(&job_users, mem->job->user, NHCA_POOL_JOB_MEM, 1);
+	nhca_pool_uncharge(&job_users, mem->job->user, NHCA_POOL_JOB_MEM, 1);
 	nhca_job_put(mem->job);
 	kfree(mem);
 }

@@ -76,7 +76,7 @@ static bool cq_do(struct nhca_cq *cq, enum nhca_arm_todo todo)
 }
 
 /* Allow the consumer to arm the CQ in @ring, which is the CQ's ring, or becomes its ring. */
-static void cq_give(const struct nhca_cq *cq, struct nhca_ring *ring)
+static void cq_enable_arm(const struct nhca_cq *cq, struct nhca_ring *ring)
 {
 	lockdep_assert_held(&cq->lock);
 	if (!cq->arm_in_ring)
@@ -290,10 +290,10 @@ bool nhca_cq_arm(struct nhca_cq *cq, u8 kind)
 	return ring.prod != ring.cons;
 }
 
-void nhca_cq_give(struct nhca_cq *cq)
+void nhca_cq_enable_arm(struct nhca_cq *cq)
 {
 	spin_lock_irq(&cq->lock);
-	cq_give(cq, &cq->ring);
+	cq_enable_arm(cq, &cq->ring);
 	spin_unlock_irq(&cq->lock);
 }
 
@@ -326,7 +326,7 @@ static void cq_move_end(struct nhca_cq *cq, struct nhca_cq_move *m, u32 cons)
 	cq_move_copy(cq, m, cq->prod);
 	m->ring->hdr->cons = cons;
 	m->ring->hdr->prod = cq->prod;
-	cq_give(cq, m->ring);
+	cq_enable_arm(cq, m->ring);
 	swap(cq->ring, *m->ring);
 	cq->ibcq.cqe = nhca_ring_entries(&cq->ring);
 }

@@ -81,11 +81,11 @@ void nhca_cq_init(struct nhca_cq *cq, bool user);
 void nhca_cq_stop(struct nhca_cq *cq);
 
 /**
- * nhca_cq_give - allow the consumer of a new CQ to arm the CQ in the ring
+ * nhca_cq_enable_arm - allow the consumer of a new CQ to arm the CQ in the ring
  * @cq: the CQ, with its ring; if @cq->arm_in_ring is false, the function does nothing
  * Context: process.
  */
-void nhca_cq_give(struct nhca_cq *cq);
+void nhca_cq_enable_arm(struct nhca_cq *cq);
 
 /**
  * struct nhca_cq_move - state of a move of a CQ to another ring

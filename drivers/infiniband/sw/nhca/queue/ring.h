@@ -192,7 +192,7 @@ void nhca_ring_free(struct nhca_ring *r);
  * caller with CAP_IPC_LOCK may exceed.
  * Context: process, may sleep.
  * Return: the memory, a range of vmalloc addresses; ERR_PTR: -ENOMEM: no memory, or RLIMIT_MEMLOCK
- * would be exceeded; with @users also an error of nhca_pool_take().
+ * would be exceeded; with @users also an error of nhca_pool_charge().
  */
 void *nhca_shared_alloc(struct nhca_ucontext *uc, size_t size, struct nhca_users *users,
 			struct rdma_user_mmap_entry **entry);

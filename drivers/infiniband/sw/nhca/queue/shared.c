@@ -20,7 +20,7 @@
 #include "ring.h"
 
 /* Time in jiffies (50 ms) between two checks of delayed work for memory that was unmapped. */
-#define SHARED_LOOK	(HZ / 20)
+#define SHARED_POLL_TIME	(HZ / 20)
 
 /*
  * Users choose the size of this memory, so it is charged to their memory cgroup.  If the cgroup's
@@ -90,7 +90,7 @@ static void *shared_pages(size_t size)
  * Charge the memory to the device's pool if it is device memory, and to RLIMIT_MEMLOCK, because its
  * pages cannot be swapped out.  ib_umem_get() counts the pages of memory that a process provides
  * for queues in the same way.
- * Return: 0; an error of nhca_pool_take(); -ENOMEM: RLIMIT_MEMLOCK would be exceeded.
+ * Return: 0; an error of nhca_pool_charge(); -ENOMEM: RLIMIT_MEMLOCK would be exceeded.
  */
 static int shared_charge(struct nhca_shared_mem *sm)
 {
@@ -98,23 +98,23 @@ static int shared_charge(struct nhca_shared_mem *sm)
 	long n = sm->size >> PAGE_SHIFT;
 	int err;
 
-	err = sm->users ? nhca_pool_take(sm->users, sm->user, NHCA_POOL_DM, sm->size) : 0;
+	err = sm->users ? nhca_pool_charge(sm->users, sm->user, NHCA_POOL_DM, sm->size) : 0;
 	if (err)
 		return err;
 	if (atomic64_add_return(n, &sm->mm->pinned_vm) <= limit || capable(CAP_IPC_LOCK))
 		return 0;
 	atomic64_sub(n, &sm->mm->pinned_vm);
 	if (sm->users)
-		nhca_pool_give(sm->users, sm->user, NHCA_POOL_DM, sm->size);
+		nhca_pool_uncharge(sm->users, sm->user, NHCA_POOL_DM, sm->size);
 	return -ENOMEM;
 }
 
 /* Give the amount of device memory back to the pool.  The pool may be destroyed afterwards. */
-static void shared_give(struct nhca_shared_mem *sm)
+static void shared_uncharge(struct nhca_shared_mem *sm)
 {
 	if (!sm->users)
 		return;
-	nhca_pool_give(sm->users, sm->user, NHCA_POOL_DM, sm->size);
+	nhca_pool_uncharge(sm->users, sm->user, NHCA_POOL_DM, sm->size);
 	nhca_user_put(sm->user);
 	sm->users = NULL;
 	sm->user = NULL;
@@ -125,7 +125,7 @@ static void shared_free(struct nhca_shared_mem *sm)
 	vfree(sm->mem);
 	atomic64_sub(sm->size >> PAGE_SHIFT, &sm->mm->pinned_vm);
 	mmdrop(sm->mm);
-	shared_give(sm);
+	shared_uncharge(sm);
 	kfree(sm);
 }
 
@@ -165,13 +165,13 @@ static bool shared_sweep(void)
 	return left;
 }
 
-static void shared_look(struct work_struct *work);
-static DECLARE_DELAYED_WORK(shared_work, shared_look);
+static void shared_poll(struct work_struct *work);
+static DECLARE_DELAYED_WORK(shared_work, shared_poll);
 
-static void shared_look(struct work_struct *work)
+static void shared_poll(struct work_struct *work)
 {
 	if (shared_sweep())
-		schedule_delayed_work(&shared_work, SHARED_LOOK);
+		schedule_delayed_work(&shared_work, SHARED_POLL_TIME);
 }
 
 void nhca_shared_detach(struct nhca_users *users)
@@ -181,7 +181,7 @@ void nhca_shared_detach(struct nhca_users *users)
 	mutex_lock(&shared_lock);
 	list_for_each_entry(sm, &shared_mapped, list)
 		if (sm->users == users)
-			shared_give(sm);
+			shared_uncharge(sm);
 	mutex_unlock(&shared_lock);
 }
 
@@ -275,5 +275,5 @@ void nhca_mmap_free(struct rdma_user_mmap_entry *entry)
 	mutex_lock(&shared_lock);
 	list_add_tail(&sm->list, &shared_mapped);
 	mutex_unlock(&shared_lock);
-	schedule_delayed_work(&shared_work, SHARED_LOOK);
+	schedule_delayed_work(&shared_work, SHARED_POLL_TIME);
 }

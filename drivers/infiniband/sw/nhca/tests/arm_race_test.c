@@ -329,7 +329,7 @@ static void arm_race(struct kunit *test, enum how how, u16 count, u16 period_us)
 	r->f->cq.ibcq.comp_handler = race_event;
 	r->f->cq.ibcq.cq_context = r;
 	r->f->cq.arm_in_ring = how == IN_RING;
-	nhca_cq_give(&r->f->cq);
+	nhca_cq_enable_arm(&r->f->cq);
 	nhca_cq_moderate(&r->f->cq, count, period_us);
 	prandom_seed_state(&r->rnd[0], 1 + how);
 	prandom_seed_state(&r->rnd[1], 100 + how);

@@ -295,7 +295,7 @@ static struct cq_fixture *cq_make_arm_seq(struct kunit *test, u32 start)
 	struct cq_fixture *f = cq_make(test, 64, start, true);
 
 	f->cq.arm_in_ring = true;
-	nhca_cq_give(&f->cq);
+	nhca_cq_enable_arm(&f->cq);
 	KUNIT_EXPECT_EQ(test, f->cq.ring.hdr->flags, NHCA_RING_F_ARM_SEQ);
 	KUNIT_EXPECT_EQ(test, f->cq.ring.hdr->last_event_cons, start - 1);
 	return f;
@@ -406,7 +406,7 @@ static void cq_arm_seq_doorbell_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
 	cq_done(f);
 	f = cq_make(test, 8, 0, true);
-	nhca_cq_give(&f->cq);
+	nhca_cq_enable_arm(&f->cq);
 	KUNIT_EXPECT_EQ(test, f->cq.ring.hdr->flags, 0);
 	f->cq.ring.hdr->arm_seq = 4 | NHCA_ARM_NEXT_COMP;
 	cq_post(f, 1, 0, false, NULL);

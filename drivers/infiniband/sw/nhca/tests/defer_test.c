@@ -196,7 +196,7 @@ static void bytes_of_user_test(struct kunit *test)
 	struct nhca_user *a = nhca_user_get(users, 4711), *b = nhca_user_get(users, 4712);
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(a) || IS_ERR(b));
-	KUNIT_ASSERT_EQ(test, nhca_pool_take(users, a, NHCA_POOL_DEFERRED, NHCA_MAX_DEFERRED / 2),
+	KUNIT_ASSERT_EQ(test, nhca_pool_charge(users, a, NHCA_POOL_DEFERRED, NHCA_MAX_DEFERRED / 2),
 			0);
 	f->qp->owner = a;
 	defer(test, 100, 1);
@@ -208,7 +208,7 @@ static void bytes_of_user_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->qp->rq.ndeferred, 1);
 	fix_state(test, f->qp, IB_QPS_ERR);
 	f->qp->owner = NULL;
-	nhca_pool_give(users, a, NHCA_POOL_DEFERRED, NHCA_MAX_DEFERRED / 2);
+	nhca_pool_uncharge(users, a, NHCA_POOL_DEFERRED, NHCA_MAX_DEFERRED / 2);
 	nhca_user_put(a);
 	nhca_user_put(b);
 }

@@ -429,15 +429,15 @@ static void job_mem_of_user(struct kunit *test)
 	KUNIT_ASSERT_FALSE(test, IS_ERR(job));
 	user = job->user;
 	KUNIT_ASSERT_NOT_NULL(test, user);
-	KUNIT_ASSERT_EQ(test, nhca_pool_take(user->users, user, NHCA_POOL_JOB_MEM,
-					     NHCA_TCE_KEYS / 4 - 1), 0);
+	KUNIT_ASSERT_EQ(test, nhca_pool_charge(user->users, user, NHCA_POOL_JOB_MEM,
+					       NHCA_TCE_KEYS / 4 - 1), 0);
 	mem = nhca_job_mem_pages(job, &page, 1, 0, 8, 0);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(mem));
 	KUNIT_EXPECT_PTR_EQ(test, nhca_job_mem_pages(job, &page, 1, 0, 8, 0), ERR_PTR(-EDQUOT));
 	nhca_job_mem_put(mem);
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&user->used[NHCA_POOL_JOB_MEM]),
 			NHCA_TCE_KEYS / 4 - 1);
-	nhca_pool_give(user->users, user, NHCA_POOL_JOB_MEM, NHCA_TCE_KEYS / 4 - 1);
+	nhca_pool_uncharge(user->users, user, NHCA_POOL_JOB_MEM, NHCA_TCE_KEYS / 4 - 1);
 	nhca_job_put(job);
 	__free_page(page);
 }

@@ -264,7 +264,7 @@ static void owner_test(struct kunit *test)
 	user = nhca_user_get(users, 4711);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(user));
 	to_nhca_pd(pd)->owner = user;
-	KUNIT_ASSERT_EQ(test, nhca_pool_take(users, user, NHCA_POOL_MRS, NHCA_MAX_MR / 2 - 1), 0);
+	KUNIT_ASSERT_EQ(test, nhca_pool_charge(users, user, NHCA_POOL_MRS, NHCA_MAX_MR / 2 - 1), 0);
 	ibmr = nhca_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 1);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(ibmr));
 	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(nhca_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 1)), -ENOMEM);
@@ -276,7 +276,7 @@ static void owner_test(struct kunit *test)
 	KUNIT_ASSERT_FALSE(test, IS_ERR(ibmr));
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&user->used[NHCA_POOL_MRS]), NHCA_MAX_MR / 2 - 1);
 	KUNIT_EXPECT_EQ(test, nhca_dereg_mr(ibmr, NULL), 0);
-	nhca_pool_give(users, user, NHCA_POOL_MRS, NHCA_MAX_MR / 2 - 1);
+	nhca_pool_uncharge(users, user, NHCA_POOL_MRS, NHCA_MAX_MR / 2 - 1);
 	nhca_user_put(user);
 	nhca_users_destroy(users);
 }

@@ -38,24 +38,24 @@ static void reserve_of(struct kunit *test, enum nhca_pool pool, long size)
 	struct nhca_users *users = test->priv;
 	long half = size / 2, most = half - size / 8, few = size / 16;
 
-	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, a, pool, half + 1), -EDQUOT);
-	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, a, pool, half), 0);
-	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, a, pool, 1), -EDQUOT);
+	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, a, pool, half + 1), -EDQUOT);
+	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, a, pool, half), 0);
+	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, a, pool, 1), -EDQUOT);
 	/* two users cannot take all of the pool */
-	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, b, pool, half), -EDQUOT);
-	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, b, pool, most), 0);
-	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, b, pool, 1), -EDQUOT);
-	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, c, pool, few), 0);
-	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, c, pool, 1), -EDQUOT);
-	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, NULL, pool, size - half - most - few), 0);
-	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, NULL, pool, 1), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, b, pool, half), -EDQUOT);
+	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, b, pool, most), 0);
+	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, b, pool, 1), -EDQUOT);
+	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, c, pool, few), 0);
+	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, c, pool, 1), -EDQUOT);
+	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, NULL, pool, size - half - most - few), 0);
+	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, NULL, pool, 1), -ENOMEM);
 	/* a refused request has taken nothing */
-	nhca_pool_give(users, a, pool, half);
-	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, NULL, pool, half), 0);
-	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, a, pool, 1), -ENOMEM);
-	nhca_pool_give(users, b, pool, most);
-	nhca_pool_give(users, c, pool, few);
-	nhca_pool_give(users, NULL, pool, size - most - few);
+	nhca_pool_uncharge(users, a, pool, half);
+	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, NULL, pool, half), 0);
+	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, a, pool, 1), -ENOMEM);
+	nhca_pool_uncharge(users, b, pool, most);
+	nhca_pool_uncharge(users, c, pool, few);
+	nhca_pool_uncharge(users, NULL, pool, size - most - few);
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&users->used[pool]), 0);
 	nhca_user_put(a);
 	nhca_user_put(b);
@@ -71,14 +71,14 @@ static void share_test(struct kunit *test)
 	const long size = NHCA_MAX_CQ;
 
 	WRITE_ONCE(nhca_user_share, 10);
-	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, a, NHCA_POOL_CQS, size / 100), 0);
-	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, a, NHCA_POOL_CQS, 1), -EDQUOT);
+	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, a, NHCA_POOL_CQS, size / 100), 0);
+	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, a, NHCA_POOL_CQS, 1), -EDQUOT);
 	WRITE_ONCE(nhca_user_share, 1000);
-	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, a, NHCA_POOL_CQS, size / 2), 0);
+	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, a, NHCA_POOL_CQS, size / 2), 0);
 	WRITE_ONCE(nhca_user_share, 10);
-	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, a, NHCA_POOL_CQS, 1), -EDQUOT);
+	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, a, NHCA_POOL_CQS, 1), -EDQUOT);
 	WRITE_ONCE(nhca_user_share, share);
-	nhca_pool_give(users, a, NHCA_POOL_CQS, size / 100 + size / 2);
+	nhca_pool_uncharge(users, a, NHCA_POOL_CQS, size / 100 + size / 2);
 	nhca_user_put(a);
 	nhca_users_destroy(users);
 }
@@ -101,12 +101,12 @@ static void one_account_test(struct kunit *test)
 	struct nhca_users *users = test->priv;
 
 	KUNIT_EXPECT_PTR_EQ(test, a, again);
-	KUNIT_EXPECT_EQ(test, nhca_pool_take(users, a, NHCA_POOL_GROUPS, 3), 0);
+	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, a, NHCA_POOL_GROUPS, 3), 0);
 	nhca_user_put(again);
 	again = user_of(test, 4711);
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&again->used[NHCA_POOL_GROUPS]), 3);
 	nhca_user_put(again);
-	nhca_pool_give(users, a, NHCA_POOL_GROUPS, 3);
+	nhca_pool_uncharge(users, a, NHCA_POOL_GROUPS, 3);
 	nhca_user_put(nhca_user_hold(a));
 	nhca_user_put(a);
 	KUNIT_EXPECT_TRUE(test, xa_empty(&users->by_uid));

@@ -34,7 +34,7 @@ static struct nhca_deferred *nhca_defer_first(struct nhca_rq *rq)
 
 /*
  * Charge @bytes of a deferred packet to the QP, its user and the device.
- * Return: 0; -ENOBUFS: the packet would exceed the limit of the QP; an error of nhca_pool_take().
+ * Return: 0; -ENOBUFS: the packet would exceed the limit of the QP; an error of nhca_pool_charge().
  */
 static int nhca_defer_charge(struct nhca_qp *qp, u32 bytes)
 {
@@ -43,7 +43,7 @@ static int nhca_defer_charge(struct nhca_qp *qp, u32 bytes)
 
 	if (rq->deferred_bytes + bytes > NHCA_DEFER_BYTES)
 		return -ENOBUFS;
-	err = nhca_pool_take(&qp->dev->users, qp->owner, NHCA_POOL_DEFERRED, bytes);
+	err = nhca_pool_charge(&qp->dev->users, qp->owner, NHCA_POOL_DEFERRED, bytes);
 	if (err)
 		return err;
 	rq->deferred_bytes += bytes;
@@ -53,7 +53,7 @@ static int nhca_defer_charge(struct nhca_qp *qp, u32 bytes)
 static void nhca_defer_uncharge(struct nhca_qp *qp, u32 bytes)
 {
 	qp->rq.deferred_bytes -= bytes;
-	nhca_pool_give(&qp->dev->users, qp->owner, NHCA_POOL_DEFERRED, bytes);
+	nhca_pool_uncharge(&qp->dev->users, qp->owner, NHCA_POOL_DEFERRED, bytes);
 }
 
 /*

@@ -128,7 +128,7 @@ static struct nhca_mcast_group *nhca_mcast_open(struct nhca_qp *qp, const struct
 		return ERR_PTR(-ENOMEM);
 	g->mgid = *mgid;
 	INIT_LIST_HEAD(&g->qps);
-	err = nhca_pool_take(&dev->users, qp->owner, NHCA_POOL_GROUPS, 1);
+	err = nhca_pool_charge(&dev->users, qp->owner, NHCA_POOL_GROUPS, 1);
 	if (err)
 		goto err_free;
 	err = nhca_mcast_join(dev, g);
@@ -139,7 +139,7 @@ static struct nhca_mcast_group *nhca_mcast_open(struct nhca_qp *qp, const struct
 	return g;
 
 err_give:
-	nhca_pool_give(&dev->users, qp->owner, NHCA_POOL_GROUPS, 1);
+	nhca_pool_uncharge(&dev->users, qp->owner, NHCA_POOL_GROUPS, 1);
 err_free:
 	kfree(g);
 	return ERR_PTR(err);
@@ -153,7 +153,7 @@ static void nhca_mcast_close_if_empty(struct nhca_dev *dev, struct nhca_mcast_gr
 		return;
 
 	hlist_del_rcu(&g->node);
-	nhca_pool_give(&dev->users, g->user, NHCA_POOL_GROUPS, 1);
+	nhca_pool_uncharge(&dev->users, g->user, NHCA_POOL_GROUPS, 1);
 	nhca_user_put(g->user);
 	nhca_mcast_leave(dev, g);
 	kfree_rcu(g, rcu);

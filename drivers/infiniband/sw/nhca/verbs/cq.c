@@ -72,7 +72,7 @@ static int nhca_cq_setup(struct nhca_cq *cq, const struct ib_cq_init_attr *attr,
 	err = nhca_ring_alloc(&cq->ring, attr->cqe, sizeof(struct nhca_cqe), udata ? &user : NULL);
 	if (err)
 		return err;
-	nhca_cq_give(cq);
+	nhca_cq_enable_arm(cq);
 
 	if (udata) {
 		resp.cq = user.info;

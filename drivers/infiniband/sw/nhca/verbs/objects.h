@@ -41,13 +41,13 @@ static inline struct nhca_user *nhca_udata_user(struct ib_udata *udata)
  */
 static inline int nhca_obj_get(struct nhca_dev *dev, struct nhca_user *user, enum nhca_pool pool)
 {
-	return nhca_pool_take(&dev->users, user, pool, 1) ? -ENOMEM : 0;
+	return nhca_pool_charge(&dev->users, user, pool, 1) ? -ENOMEM : 0;
 }
 
 /* Undo nhca_obj_get().  Any context */
 static inline void nhca_obj_put(struct nhca_dev *dev, struct nhca_user *user, enum nhca_pool pool)
 {
-	nhca_pool_give(&dev->users, user, pool, 1);
+	nhca_pool_uncharge(&dev->users, user, pool, 1);
 }
 
 /**
