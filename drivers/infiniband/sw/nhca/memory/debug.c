@@ -54,18 +54,18 @@ static int keys_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(keys);
 
-static void hold_show(const struct nhca_rkey_ref *h, void *arg)
+static void rkey_ref_show(const struct nhca_rkey_ref *h, void *arg)
 {
 	seq_printf(arg, "%08x qp %#x pd %u %s\n", h->key, h->qpn, h->pd->res.id,
 		   nhca_rkey_ref_valid(h) ? "valid" : "revoked");
 }
 
-static int holds_show(struct seq_file *m, void *unused)
+static int rkey_refs_show(struct seq_file *m, void *unused)
 {
-	nhca_rkm_walk(hold_show, m);
+	nhca_rkm_walk(rkey_ref_show, m);
 	return 0;
 }
-DEFINE_SHOW_ATTRIBUTE(holds);
+DEFINE_SHOW_ATTRIBUTE(rkey_refs);
 
 void nhca_mr_dump(struct ib_mr *ibmr, struct nhca_res_mr *res)
 {
@@ -94,5 +94,5 @@ void nhca_memory_debug_init(struct dentry *dir)
 	/* the files are removed with the directory */
 	debugfs_create_file("tables", 0400, dir, NULL, &tables_fops);
 	debugfs_create_file("keys", 0400, dir, NULL, &keys_fops);
-	debugfs_create_file("holds", 0400, dir, NULL, &holds_fops);
+	debugfs_create_file("rkey_refs", 0400, dir, NULL, &rkey_refs_fops);
 }

@@ -2,9 +2,9 @@
 /*
  * Debugfs files of memory/:
  *
- *   tables   TCE tables in use: page size, ranges, entries, memory
- *   keys     every key: its object, open or closed, its memory
- *   holds    remote keys that operations in progress use
+ *   tables     TCE tables in use: page size, ranges, entries, memory
+ *   keys       every key: its object, open or closed, its memory
+ *   rkey_refs  remote keys that operations in progress use
  */
 #ifndef NHCA_MEMORY_DEBUG_H
 #define NHCA_MEMORY_DEBUG_H

@@ -160,7 +160,7 @@ bool nhca_iter_ahead(const struct nhca_iter *it, u32 rkey)
 	return mr->mkey.key == rkey;
 }
 
-/* Find the region of the next byte, unless it is known, and check the key or the hold for it. */
+/* Find the region of the next byte, unless it is known, and check the key or the ref for it. */
 static __always_inline int iter_enter(struct nhca_iter *it)
 {
 	if (!it->left)
@@ -244,7 +244,7 @@ bool nhca_iter_pages(struct nhca_iter *it)
 	unsigned int shift;
 	u64 pvo, pages;
 
-	/* nhca_iter_next() must check the key or the hold before this function returns a page */
+	/* nhca_iter_next() must check the key or the ref before this function returns a page */
 	if (it->left < PAGE_SIZE || it->ref)
 		return false;
 	if (it->mem)

@@ -45,11 +45,11 @@ static inline struct page *nhca_seg_page(const struct nhca_seg *s)
 /**
  * struct nhca_iter - an iterator over bytes of memory
  *
- * The bytes are named by a list of SGEs, by a remote key, address and length, by a hold, by a PVO,
+ * The bytes are named by a list of SGEs, by a remote key, address and length, by a ref, by a PVO,
  * or they are a buffer of the kernel.  Start an iterator with nhca_iter_sges(), nhca_iter_key(),
  * nhca_iter_rkey(), nhca_iter_pvo() or nhca_iter_bytes(), then call nhca_iter_next() for each
  * segment.  All calls of nhca_iter_next() must be in one live section, because an iterator checks
- * each key, hold or PVO only once.  An iterator may be copied by assignment.
+ * each key, ref or PVO only once.  An iterator may be copied by assignment.
  *
  * @backed: a segment was in a region of a backing.  After the caller has written to segments it
  *          must call nhca_iter_placed().
@@ -111,20 +111,20 @@ int nhca_iter_key(struct nhca_iter *it, const struct nhca_key_user *key_user, u3
 		  u32 len, int access);
 
 /**
- * nhca_rkey_get - check a remote key for an operation of several packets, and get a hold of it
- * @h:      a hold that is not in use
+ * nhca_rkey_get - check a remote key for an operation of several packets, and get a reference to it
+ * @h:      a ref that is not in use
  * @key_user, @rkey, @va: as for nhca_iter_key()
- * @len:    bytes of the whole operation.  With 0 no key is needed, and the hold grants no access.
+ * @len:    bytes of the whole operation.  With 0 no key is needed, and the ref grants no access.
  * @access: IB_ACCESS_REMOTE_READ or _WRITE
  * Context: BH disabled, not in a live section.
- * Return: 0: release the hold with nhca_rkey_put(); -EACCES: the key does not grant this access.
+ * Return: 0: release the ref with nhca_rkey_put(); -EACCES: the key does not grant this access.
  */
 int nhca_rkey_get(struct nhca_rkey_ref *h, const struct nhca_key_user *key_user, u32 rkey, u64 va,
 		  u32 len, int access);
 
 /**
- * nhca_rkey_put - release a hold when its operation has ended
- * @h: the hold; if it is not in use, nothing happens
+ * nhca_rkey_put - release a ref when its operation has ended
+ * @h: the ref; if it is not in use, nothing happens
  * Context: BH disabled.
  */
 static inline void nhca_rkey_put(struct nhca_rkey_ref *h)
@@ -133,9 +133,9 @@ static inline void nhca_rkey_put(struct nhca_rkey_ref *h)
 }
 
 /**
- * nhca_iter_rkey - start an iterator at byte @off of an operation that has a hold
+ * nhca_iter_rkey - start an iterator at byte @off of an operation that has a ref
  * @it:    the iterator, filled in
- * @h:     the hold; it must stay valid until the iterator is done
+ * @h:     the ref; it must stay valid until the iterator is done
  * @off:   byte offset in the operation
  * @len:   bytes
  * @write: the bytes will be written
@@ -202,7 +202,7 @@ bool nhca_iter_ahead(const struct nhca_iter *it, u32 rkey);
  * @max: maximum number of bytes to return
  * @seg: the bytes, filled in
  * Context: live section.
- * Return: 0; -EACCES: the key, hold or PVO does not grant access to the next bytes; -ENODATA: no
+ * Return: 0; -EACCES: the key, ref or PVO does not grant access to the next bytes; -ENODATA: no
  * bytes are left; -EAGAIN: the caller must first request the bytes by nhca_iter_fault(); -EIO: the
  * bytes cannot be read from the disk.
  */
@@ -228,7 +228,7 @@ int nhca_iter_placed(struct nhca_iter *it, u32 len, bool last);
  * @it: the iterator
  * Context: live section.
  * Return: false if no whole page begins at the position, if the bytes there have no table entry, or
- * if nhca_iter_next() has not checked the hold or PVO yet.
+ * if nhca_iter_next() has not checked the ref or PVO yet.
  */
 bool nhca_iter_pages(struct nhca_iter *it);
 

@@ -5,7 +5,7 @@
  *
  * Memory is registered once on a host, for a job, and is named by PVO.  Every device of the host
  * reaches this memory through the same tables, for every channel of that job and for no other
- * channel.  A channel checks the PVO of each packet separately and keeps no hold (rkm.h) between
+ * channel.  A channel checks the PVO of each packet separately and keeps no ref (rkm.h) between
  * packets.  So the code that closes a region only removes the region from the table, and waits for
  * the live sections that have begun before.
  */

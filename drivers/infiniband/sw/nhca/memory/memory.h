@@ -4,7 +4,7 @@
  * a key and an address into bytes.
  *
  * All code that moves data does so between nhca_live_enter() and nhca_live_exit() (live.h).  For
- * each packet this code checks, in the same section, the key or the hold that the key gave (rkm.h).
+ * each packet this code checks, in the same section, the key or the ref that the key gave (rkm.h).
  * A key that was closed before the section began is refused.  The code that closes a key waits for
  * the sections that may have found the key open.
  */

@@ -112,7 +112,7 @@ void nhca_mkey_open(struct nhca_mkey *mk, u8 variant);
  * nhca_mkey_close - close a key; on return no byte moves through it any more, on any CPU
  * @mk: the key; if it is closed, nothing happens
  *
- * The function clears the valid bit, sweeps the holds of the key and waits for live sections.
+ * The function clears the valid bit, sweeps the refs of the key and waits for live sections.
  * Context: @mk->lock held; not in a live section.
  */
 void nhca_mkey_close(struct nhca_mkey *mk);

@@ -3,10 +3,10 @@
  * The remote key manager.
  *
  * Live sections take the lock of a bucket with preemption off, so it is a raw lock, and each owner
- * of the lock does little.  A sweep releases the lock after a few holds, or earlier if another CPU
- * waits for it, and leaves a mark at its position in the list.  New holds are added at the head,
- * which the sweep has already passed.  So a sweep ends however many holds are added.  A sweep
- * checks once each hold that existed when the sweep began, unless the hold is released before.
+ * of the lock does little.  A sweep releases the lock after a few refs, or earlier if another CPU
+ * waits for it, and leaves a mark at its position in the list.  New refs are added at the head,
+ * which the sweep has already passed.  So a sweep ends however many refs are added.  A sweep
+ * checks once each ref that existed when the sweep began, unless the ref is released before.
  */
 #include <linux/bug.h>
 #include <linux/cache.h>
@@ -20,13 +20,13 @@
 
 #include "rkm.h"
 
-/* number of holds that are checked before the lock is released for others */
+/* number of refs that are checked before the lock is released for others */
 #define NHCA_RKM_STRIDE		32
 
 struct nhca_bucket {
-	/* protects the list, and node and valid of its holds */
+	/* protects the list, and node and valid of its refs */
 	raw_spinlock_t lock;
-	struct hlist_head holds;
+	struct hlist_head refs;
 } ____cacheline_aligned_in_smp;
 
 /* constant between load and unload of the module */
@@ -47,7 +47,7 @@ static struct nhca_bucket *rkm_bucket(u32 key)
 	return &rkm.bucket[nhca_rkm_bucket(key)];
 }
 
-/* A mark is a hold without a domain, so no sweep takes a mark for a hold of the swept key. */
+/* A mark is a ref without a domain, so no sweep takes a mark for a ref of the swept key. */
 static bool rkm_is_mark(const struct nhca_rkey_ref *h)
 {
 	return !h->pd;
@@ -61,14 +61,14 @@ void nhca_rkm_get(struct nhca_rkey_ref *h)
 		return;
 	h->held = true;
 	raw_spin_lock_bh(&b->lock);
-	hlist_add_head(&h->node, &b->holds);
+	hlist_add_head(&h->node, &b->refs);
 	WRITE_ONCE(h->valid, true);
 	raw_spin_unlock_bh(&b->lock);
 }
 
 /*
- * Take the lock even if a sweep has unhashed the hold: when this function gets the lock, the sweep
- * does not use the hold any more, so the caller may reuse the hold afterwards.  A hold that is not
+ * Take the lock even if a sweep has unhashed the ref: when this function gets the lock, the sweep
+ * does not use the ref any more, so the caller may reuse the ref afterwards.  A ref that is not
  * in use is in no list, so it needs no lock.
  */
 void nhca_rkm_put(struct nhca_rkey_ref *h)
@@ -91,7 +91,7 @@ void nhca_rkm_put(struct nhca_rkey_ref *h)
  */
 static struct hlist_node *rkm_resume(struct nhca_bucket *b, struct nhca_rkey_ref *mark)
 {
-	struct hlist_node *next = b->holds.first;
+	struct hlist_node *next = b->refs.first;
 
 	lockdep_assert_held(&b->lock);
 	if (!hlist_unhashed(&mark->node)) {
@@ -102,7 +102,7 @@ static struct hlist_node *rkm_resume(struct nhca_bucket *b, struct nhca_rkey_ref
 }
 
 /*
- * Return: true if the lock should be released after @seen holds.  If the lock is fair, CPUs that
+ * Return: true if the lock should be released after @seen refs.  If the lock is fair, CPUs that
  * wait for the lock get it before this CPU, so receive processing has priority.
  */
 static bool rkm_give_way(struct nhca_bucket *b, unsigned int seen, unsigned int stride)
@@ -165,7 +165,7 @@ unsigned int nhca_rkm_sweep(struct ib_pd *pd, u32 key)
 	return s.revoked;
 }
 
-/* Return: true if holds of the bucket are left for the next step. */
+/* Return: true if refs of the bucket are left for the next step. */
 static bool rkm_walk_step(struct nhca_bucket *b, struct nhca_rkey_ref *mark,
 			  void (*fn)(const struct nhca_rkey_ref *h, void *arg), void *arg)
 {

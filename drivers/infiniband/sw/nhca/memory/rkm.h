@@ -4,9 +4,9 @@
  * closed, a sweep revokes the uses of the key (reference: remote key validation, FIGs. 10 to 12).
  *
  * Only the first packet of a message carries the R_Key.  For later packets the responder checks the
- * hold that the first packet got.  A QP has one hold for the WRITE that is arriving, and one for
+ * ref that the first packet got.  A QP has one ref for the WRITE that is arriving, and one for
  * each READ of several packets that it answers.  The manager of the reference walks all QPs.  The
- * manager of nhca has a hash table of holds by key.  So the cost of a sweep depends on the
+ * manager of nhca has a hash table of refs by key.  So the cost of a sweep depends on the
  * operations that use the key, and not on the number of QPs.
  */
 #ifndef NHCA_RKM_H
@@ -19,8 +19,8 @@ struct ib_pd;
 struct nhca_mr;
 
 /**
- * struct nhca_rkey_ref - a hold: the use of a remote key by an operation of a QP
- * @node:  entry in its bucket, under the bucket's lock; unhashed if the hold is not in use or was
+ * struct nhca_rkey_ref - an R_Key reference (ref): the use of a remote key by an operation of a QP
+ * @node:  entry in its bucket, under the bucket's lock; unhashed if the ref is not in use or was
  *         swept
  * @held:  set from nhca_rkm_get() to nhca_rkm_put(); used by the owner only
  * @valid: the operation may continue; cleared by a sweep, and by nhca_rkm_put()
@@ -43,27 +43,27 @@ struct nhca_rkey_ref {
 
 /**
  * nhca_rkm_get - record that an operation uses a key
- * @h: a hold that is not in use, zeroed before its first use; the caller has set pd, key, qpn, mr
+ * @h: a ref that is not in use, zeroed before its first use; the caller has set pd, key, qpn, mr
  *     and off
  *
  * A sweep in progress releases the lock for this function between two steps, because receive
  * processing has priority.  In one live section the caller calls this function and then checks that
- * the key is still open.  A key is closed before its sweep.  So either the sweep finds the hold, or
+ * the key is still open.  A key is closed before its sweep.  So either the sweep finds the ref, or
  * the check finds the key closed.
  * Context: BH disabled.
  */
 void nhca_rkm_get(struct nhca_rkey_ref *h);
 
 /**
- * nhca_rkm_put - release a hold when its operation has ended
- * @h: the hold, which may have been swept; if the hold is not in use, nothing happens
- * Context: BH disabled; the owner of a hold serializes calls for it.
+ * nhca_rkm_put - release a ref when its operation has ended
+ * @h: the ref, which may have been swept; if the ref is not in use, nothing happens
+ * Context: BH disabled; the owner of a ref serializes calls for it.
  */
 void nhca_rkm_put(struct nhca_rkey_ref *h);
 
 /**
  * nhca_rkey_ref_valid - check that an operation may continue
- * @h: the hold
+ * @h: the ref
  * Context: the live section in which the bytes move.
  * Return: false if the key was closed.
  */
@@ -73,14 +73,14 @@ static inline bool nhca_rkey_ref_valid(const struct nhca_rkey_ref *h)
 }
 
 /**
- * nhca_rkm_sweep - revoke a key: clear the valid bit of each of its holds
- * @pd:  domain of the key; holds of another domain are ignored
+ * nhca_rkm_sweep - revoke a key: clear the valid bit of each of its refs
+ * @pd:  domain of the key; refs of another domain are ignored
  * @key: the R_Key
  *
- * The caller has closed the key, so no new hold of it stays valid (see nhca_rkm_get()).  Sections
+ * The caller has closed the key, so no new ref of it stays valid (see nhca_rkm_get()).  Sections
  * that read a valid bit before the sweep may still run; nhca_live_wait() waits for them.
  * Context: any but hard interrupts.
- * Return: number of holds revoked.
+ * Return: number of refs revoked.
  */
 unsigned int nhca_rkm_sweep(struct ib_pd *pd, u32 key);
 
@@ -90,7 +90,7 @@ unsigned int nhca_rkm_sweep(struct ib_pd *pd, u32 key);
  *           the first step and after the last; its domain is NULL
  * @pd:      domain of the key
  * @key:     the R_Key
- * @revoked: number of holds revoked so far
+ * @revoked: number of refs revoked so far
  */
 struct nhca_sweep {
 	struct nhca_rkey_ref mark;
@@ -109,12 +109,12 @@ struct nhca_sweep {
 void nhca_sweep_start(struct nhca_sweep *s, struct ib_pd *pd, u32 key);
 
 /**
- * nhca_sweep_step - check the next holds of a bucket
+ * nhca_sweep_step - check the next refs of a bucket
  * @s:      the sweep
- * @stride: maximum number of holds to check; if another CPU waits for the lock, the step checks
- *          fewer holds, but at least one
+ * @stride: maximum number of refs to check; if another CPU waits for the lock, the step checks
+ *          fewer refs, but at least one
  *
- * Receive processing may add and release holds between two steps.  The sweep does not check holds
+ * Receive processing may add and release refs between two steps.  The sweep does not check refs
  * that are added meanwhile.  A step after the last one starts again from the beginning.
  * Context: as nhca_rkm_sweep(); the caller continues until the sweep is done.
  * Return: true if the sweep is done.
@@ -130,11 +130,11 @@ bool nhca_sweep_step(struct nhca_sweep *s, unsigned int stride);
 u32 nhca_rkm_bucket(u32 key);
 
 /**
- * nhca_rkm_walk - call @fn for every hold, for debugfs and tests
+ * nhca_rkm_walk - call @fn for every ref, for debugfs and tests
  * @fn:  called with a bucket's raw lock held, so it may take only raw locks
  * @arg: second argument of @fn
  *
- * nhca_rkm_walk() may miss holds that are added or released meanwhile.
+ * nhca_rkm_walk() may miss refs that are added or released meanwhile.
  * Context: process, sleeps.
  */
 void nhca_rkm_walk(void (*fn)(const struct nhca_rkey_ref *h, void *arg), void *arg);

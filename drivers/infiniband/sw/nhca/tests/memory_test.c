@@ -457,7 +457,7 @@ static void atomic_test(struct kunit *test)
 	region_free(ro);
 }
 
-/* A hold gives access to any part of its range, in any order, until the key is closed. */
+/* A ref gives access to any part of its range, in any order, until the key is closed. */
 static void hold_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;

@@ -9,7 +9,7 @@
 
 /* ---- binding again and closing ---- */
 
-static bool hold(struct fixture *f, struct nhca_rkey_ref *h, u32 key, u64 va)
+static bool get_ref(struct fixture *f, struct nhca_rkey_ref *h, u32 key, u64 va)
 {
 	int err;
 
@@ -20,7 +20,7 @@ static bool hold(struct fixture *f, struct nhca_rkey_ref *h, u32 key, u64 va)
 	return !err;
 }
 
-/* Release the hold. Return: true if its key was closed. */
+/* Release the ref. Return: true if its key was closed. */
 static bool revoked(struct nhca_rkey_ref *h)
 {
 	struct nhca_iter it;
@@ -40,7 +40,7 @@ static bool revoked(struct nhca_rkey_ref *h)
 }
 
 /*
- * Binding a window again closes its old key and revokes the holds of this key. Only the new region
+ * Binding a window again closes its old key and revokes the refs of this key. Only the new region
  * counts the window.
  */
 static void move_test(struct kunit *test)
@@ -93,14 +93,14 @@ static void move_test(struct kunit *test)
 				    steps[i].mr);
 		KUNIT_EXPECT_EQ(test, off, old_at - IOVA);
 		KUNIT_EXPECT_FALSE(test, opens(&f->qp, old, old_at, steps[i].len + 1, REMOTE));
-		held = hold(f, &h, old, old_at);
+		held = get_ref(f, &h, old, old_at);
 		KUNIT_EXPECT_TRUE(test, held);
 	}
 	if (held)
 		KUNIT_EXPECT_FALSE(test, revoked(&h));
 }
 
-/* Closing a window revokes holds of its own key only, not of other windows or of its region. */
+/* Closing a window revokes refs of its own key only, not of other windows or of its region. */
 static void others_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -110,9 +110,9 @@ static void others_test(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, bind(f, mw, mr, IOVA, 64, REMOTE), 0);
 	KUNIT_ASSERT_EQ(test, bind(f, other, mr, IOVA, 64, REMOTE), 0);
-	KUNIT_ASSERT_TRUE(test, hold(f, &h[0], mw->mkey.key, IOVA));
-	KUNIT_ASSERT_TRUE(test, hold(f, &h[1], other->mkey.key, IOVA));
-	KUNIT_ASSERT_TRUE(test, hold(f, &h[2], mr->mkey.key, IOVA));
+	KUNIT_ASSERT_TRUE(test, get_ref(f, &h[0], mw->mkey.key, IOVA));
+	KUNIT_ASSERT_TRUE(test, get_ref(f, &h[1], other->mkey.key, IOVA));
+	KUNIT_ASSERT_TRUE(test, get_ref(f, &h[2], mr->mkey.key, IOVA));
 	KUNIT_EXPECT_EQ(test, local_inv(&f->qp, mw->mkey.key, true), 0);
 	KUNIT_EXPECT_TRUE(test, revoked(&h[0]));
 	KUNIT_EXPECT_FALSE(test, revoked(&h[1]));
@@ -151,7 +151,7 @@ static void invalidate_test(struct kunit *test)
 			if (types[t] != NHCA_MKEY_MW2A)
 				KUNIT_EXPECT_EQ(test, inv(remote, &f->twin, key), -EINVAL);
 			KUNIT_EXPECT_TRUE(test, opens(&f->qp, key, IOVA, 64, REMOTE));
-			KUNIT_EXPECT_TRUE(test, hold(f, &h, key, IOVA));
+			KUNIT_EXPECT_TRUE(test, get_ref(f, &h, key, IOVA));
 			KUNIT_EXPECT_EQ(test, atomic_read(&mr->windows), 1);
 			if (types[t] == NHCA_MKEY_MW1) {
 				KUNIT_EXPECT_EQ(test, inv(remote, &f->qp, key), -EINVAL);
@@ -224,7 +224,7 @@ static void regions_test(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, opens(&f->qp, near->mkey.key, IOVA, 64, IB_ACCESS_LOCAL_WRITE));
 	KUNIT_EXPECT_EQ(test, local_inv(&f->sibling, near->mkey.key, false), 0);
 	KUNIT_EXPECT_FALSE(test, opens(&f->qp, near->mkey.key, IOVA, 64, 0));
-	KUNIT_EXPECT_TRUE(test, hold(f, &h, user->mkey.key, IOVA));
+	KUNIT_EXPECT_TRUE(test, get_ref(f, &h, user->mkey.key, IOVA));
 	KUNIT_EXPECT_FALSE(test, revoked(&h));
 }
 
@@ -258,7 +258,7 @@ static void ends_test(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, opens(&f->qp, mw[0]->mkey.key, IOVA, 64, REMOTE));
 
 	/* a destroyed QP closes the type 2 windows that it bound, and no others */
-	KUNIT_ASSERT_TRUE(test, hold(f, &h, mw[1]->mkey.key, IOVA));
+	KUNIT_ASSERT_TRUE(test, get_ref(f, &h, mw[1]->mkey.key, IOVA));
 	nhca_mw_qp_gone(&f->qp);
 	KUNIT_EXPECT_TRUE(test, revoked(&h));
 	for (i = 0; i < 4; i++)
@@ -272,8 +272,8 @@ static void ends_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, &mr->ibmr), -EBUSY);
 
 	/* a destroyed window closes its binding */
-	KUNIT_ASSERT_TRUE(test, hold(f, &h, mw[0]->mkey.key, IOVA));
-	KUNIT_ASSERT_TRUE(test, hold(f, &h2, mr->mkey.key, IOVA));
+	KUNIT_ASSERT_TRUE(test, get_ref(f, &h, mw[0]->mkey.key, IOVA));
+	KUNIT_ASSERT_TRUE(test, get_ref(f, &h2, mr->mkey.key, IOVA));
 	key = mw[0]->mkey.key;
 	for (i = 0; i < 4; i++)
 		window_free(f, mw[i]);

@@ -126,7 +126,7 @@ static int owner_run(void *arg)
 	return 0;
 }
 
-/* Move one piece by key or hold in a live section. Return: 0 if it moved. */
+/* Move one piece by key or ref in a live section. Return: 0 if it moved. */
 static int peer_piece(struct race *r, struct nhca_rkey_ref *h, u32 key, u64 va, u32 off, bool write)
 {
 	u8 buf[CHUNK];
@@ -169,7 +169,7 @@ static void peer_message(struct race *r, u32 key, u64 va, bool write)
 	for (off = 0; off < PAGE_SIZE; off += CHUNK) {
 		if (peer_piece(r, &h, 0, 0, off, write))
 			break;
-		/* the next packet comes later; only the hold is kept until then */
+		/* the next packet comes later; only the ref is kept until then */
 		local_bh_enable();
 		dawdle();
 		local_bh_disable();

@@ -210,7 +210,7 @@ static void refused_test(struct kunit *test)
 }
 
 /*
- * The first page of a hold or SGE needs the slow path, which checks the hold or the key. Kernel
+ * The first page of a ref or SGE needs the slow path, which checks the ref or the key. Kernel
  * memory has no entries, and so no fast path.
  */
 static void unasked_test(struct kunit *test)
@@ -218,7 +218,7 @@ static void unasked_test(struct kunit *test)
 	struct nhca_mr *mr = pages_make(test, NPAGES, 0, true);
 	struct fixture *f = test->priv;
 	struct nhca_sge sge = { .addr = IOVA, .length = 2 * PAGE_SIZE, .lkey = mr->ibmr.lkey };
-	struct nhca_rkey_ref hold = {};
+	struct nhca_rkey_ref ref = {};
 	struct nhca_iter it;
 	struct nhca_seg seg;
 
@@ -233,15 +233,15 @@ static void unasked_test(struct kunit *test)
 	leave();
 
 	local_bh_disable();
-	KUNIT_ASSERT_EQ(test, nhca_rkey_get(&hold, &f->key_user, mr->ibmr.rkey, IOVA, 3 * PAGE_SIZE,
+	KUNIT_ASSERT_EQ(test, nhca_rkey_get(&ref, &f->key_user, mr->ibmr.rkey, IOVA, 3 * PAGE_SIZE,
 					    IB_ACCESS_REMOTE_WRITE), 0);
-	nhca_iter_rkey(&it, &hold, PAGE_SIZE, 2 * PAGE_SIZE, true);
+	nhca_iter_rkey(&it, &ref, PAGE_SIZE, 2 * PAGE_SIZE, true);
 	nhca_live_enter();
 	KUNIT_EXPECT_NULL(test, nhca_iter_page(&it));
 	KUNIT_EXPECT_EQ(test, nhca_iter_next(&it, PAGE_SIZE, &seg), 0);
 	KUNIT_EXPECT_PTR_EQ(test, nhca_iter_page(&it), f->pages[2]);
 	nhca_live_exit();
-	nhca_rkey_put(&hold);
+	nhca_rkey_put(&ref);
 	local_bh_enable();
 	nhca_mr_free(mr);
 }

@@ -63,8 +63,8 @@ static void race_expect_no_hold(struct kunit *test)
  * struct race_worker - a thread that acts as a responder
  * @race:    the race of the thread
  * @task:    the thread
- * @ref:     hold of its present operation
- * @late:    holds that came after the key was closed, and were dropped
+ * @ref:     ref of its present operation
+ * @late:    refs that came after the key was closed, and were dropped
  * @stopped: operations that were revoked while in progress
  * @bytes:   memory that each key opens to the thread, which writes it with plain stores
  */
@@ -81,7 +81,7 @@ struct race_worker {
  * struct race - responders, and a thread that closes keys
  * @key:     the keys, both of one bucket
  * @open:    their valid bits
- * @revoked: holds that sweeps have revoked
+ * @revoked: refs that sweeps have revoked
  * @dirty:   closes that found bytes written since the close before
  * @broken:  closes after which bytes were written
  * @n:       number of workers
@@ -115,7 +115,7 @@ static void race_let_use(unsigned int round)
 	race_let_run();
 }
 
-/* The first packet of a message takes the hold. BHs are disabled. Return: true if it succeeds. */
+/* The first packet of a message takes the ref. BHs are disabled. Return: true if it succeeds. */
 static bool race_open(struct race_worker *w, unsigned int k)
 {
 	bool held;
@@ -134,7 +134,7 @@ static bool race_open(struct race_worker *w, unsigned int k)
 	return held;
 }
 
-/* A packet checks the hold only. BHs are disabled. Return: true if the operation may continue. */
+/* A packet checks the ref only. BHs are disabled. Return: true if the operation may continue. */
 static bool race_packet(struct race_worker *w, unsigned int k, unsigned int n)
 {
 	bool valid;
@@ -214,7 +214,7 @@ static unsigned long race_stopped(const struct race *race)
 	return stopped;
 }
 
-/* After nhca_rkm_sweep() and nhca_live_wait() no responder writes by a hold of the closed key. */
+/* After nhca_rkm_sweep() and nhca_live_wait() no responder writes by a ref of the closed key. */
 static void rkm_nothing_moves_by_a_revoked_hold(struct kunit *test)
 {
 	unsigned long begun = jiffies, stopped, late = 0;
@@ -248,13 +248,13 @@ static void rkm_nothing_moves_by_a_revoked_hold(struct kunit *test)
 		late += race->worker[i].late;
 	}
 	stopped = race_stopped(race);
-	kunit_info(test, "%u closes, %lu after writes; %lu holds revoked, %lu stopped, %lu late",
+	kunit_info(test, "%u closes, %lu after writes; %lu refs revoked, %lu stopped, %lu late",
 		   round, race->dirty, race->revoked, stopped, late);
 	KUNIT_EXPECT_EQ(test, race->broken, 0);
 	KUNIT_EXPECT_GT(test, race->dirty, 0);
 	KUNIT_EXPECT_GT(test, race->revoked, 0);
 	KUNIT_EXPECT_GT(test, stopped, 0);
-	/* each worker that was stopped had a hold that was revoked */
+	/* each worker that was stopped had a ref that was revoked */
 	KUNIT_EXPECT_GE(test, race->revoked, stopped);
 	race_expect_no_hold(test);
 }
@@ -263,33 +263,33 @@ static void rkm_nothing_moves_by_a_revoked_hold(struct kunit *test)
 
 /**
  * struct race_long - sweeps of a long bucket, and a responder that uses the bucket
- * @key:   [0] has @n holds; [1], of the same bucket, is the responder's
- * @holds: holds of [0]; a sweep checks the last one first
- * @n:     number of holds
+ * @key:   [0] has @n refs; [1], of the same bucket, is the responder's
+ * @refs:  refs of [0]; a sweep checks the last one first
+ * @n:     number of refs
  * @sweep: number of the sweep in progress, or 0
  * @ops:   operations that the responder began and ended during a sweep
- * @wrong: sweeps that did not revoke every hold
+ * @wrong: sweeps that did not revoke every ref
  */
 struct race_long {
 	u32 key[2];
-	struct nhca_rkey_ref *holds;
+	struct nhca_rkey_ref *refs;
 	unsigned int n;
 	unsigned int sweep;
 	unsigned int ops;
 	unsigned int wrong;
 };
 
-/* Return: the sweep that has checked the first hold but not yet the last, or 0. */
+/* Return: the sweep that has checked the first ref but not yet the last, or 0. */
 static unsigned int race_middle(const struct race_long *l)
 {
 	unsigned int sweep;
 
-	/* pairs with race_sweep(): all holds are taken when the sweep begins */
+	/* pairs with race_sweep(): all refs are taken when the sweep begins */
 	sweep = smp_load_acquire(&l->sweep);
-	if (!sweep || nhca_rkey_ref_valid(&l->holds[l->n - 1]) ||
-	    !nhca_rkey_ref_valid(&l->holds[0]))
+	if (!sweep || nhca_rkey_ref_valid(&l->refs[l->n - 1]) ||
+	    !nhca_rkey_ref_valid(&l->refs[0]))
 		return 0;
-	/* pairs with race_sweep(), which clears sweep before it changes the holds */
+	/* pairs with race_sweep(), which clears sweep before it changes the refs */
 	smp_rmb();
 	return READ_ONCE(l->sweep) == sweep ? sweep : 0;
 }
@@ -322,7 +322,7 @@ static long race_sweep(void *arg)
 	for (s = 1; s <= RACE_SWEEPS && READ_ONCE(l->ops) < RACE_OPS; s++) {
 		for (i = 0; i < l->n; i++) {
 			local_bh_disable();
-			nhca_rkm_get(&l->holds[i]);
+			nhca_rkm_get(&l->refs[i]);
 			local_bh_enable();
 		}
 		/* pairs with race_middle() */
@@ -331,7 +331,7 @@ static long race_sweep(void *arg)
 		WRITE_ONCE(l->sweep, 0);
 		for (i = 0; i < l->n; i++) {
 			local_bh_disable();
-			nhca_rkm_put(&l->holds[i]);
+			nhca_rkm_put(&l->refs[i]);
 			local_bh_enable();
 		}
 		cond_resched();
@@ -353,27 +353,27 @@ static void rkm_receive_side_gets_in_first(struct kunit *test)
 
 	if (b >= nr_cpu_ids)
 		kunit_skip(test, "needs two CPUs");
-	l.holds = kvcalloc(l.n, sizeof(*l.holds), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, l.holds);
+	l.refs = kvcalloc(l.n, sizeof(*l.refs), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, l.refs);
 	race_keys(l.key, 2);
 	for (i = 0; i < l.n; i++) {
-		l.holds[i].pd = &race_pd;
-		l.holds[i].key = l.key[0];
-		l.holds[i].qpn = RACE_QPN;
+		l.refs[i].pd = &race_pd;
+		l.refs[i].key = l.key[0];
+		l.refs[i].qpn = RACE_QPN;
 	}
 	receiver = test_thread_start(race_receive, &l, b);
 	KUNIT_EXPECT_FALSE(test, IS_ERR(receiver));
 	sweeps = work_on_cpu(a, race_sweep, &l);
 	test_thread_stop(receiver);
 	race_expect_no_hold(test);
-	kvfree(l.holds);
+	kvfree(l.refs);
 	kunit_info(test, "%u operations in the middle of %ld sweeps", l.ops, sweeps);
 	KUNIT_EXPECT_GE(test, l.ops, RACE_OPS);
 	KUNIT_EXPECT_EQ(test, l.wrong, 0);
 }
 
 /*
- * Holds may come and go between the steps of a long sweep: it revokes all holds of its key that
+ * Refs may come and go between the steps of a long sweep: it revokes all refs of its key that
  * remain, and no others.
  */
 static void rkm_long_sweep_loses_nothing(struct kunit *test)
@@ -384,23 +384,23 @@ static void rkm_long_sweep_loses_nothing(struct kunit *test)
 	struct nhca_sweep sweep;
 	bool valid = false;
 
-	l.holds = kvcalloc(l.n, sizeof(*l.holds), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, l.holds);
+	l.refs = kvcalloc(l.n, sizeof(*l.refs), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, l.refs);
 	race_keys(l.key, 2);
 	h.key = l.key[1];
 	local_bh_disable();
 	for (i = 0; i < l.n; i++) {
-		/* one of three holds is of the other key */
-		l.holds[i] = (struct nhca_rkey_ref){
+		/* one of three refs is of the other key */
+		l.refs[i] = (struct nhca_rkey_ref){
 			.pd = &race_pd, .key = l.key[!(i % 3)], .qpn = RACE_QPN,
 		};
-		nhca_rkm_get(&l.holds[i]);
+		nhca_rkm_get(&l.refs[i]);
 	}
 	nhca_sweep_start(&sweep, &race_pd, l.key[0]);
 	while (!nhca_sweep_step(&sweep, 32)) {
-		/* the sweep checks holds in reverse order, so it has not reached this one */
-		if (nhca_rkey_ref_valid(&l.holds[steps]) && steps % 3) {
-			nhca_rkm_put(&l.holds[steps]);
+		/* the sweep checks refs in reverse order, so it has not reached this one */
+		if (nhca_rkey_ref_valid(&l.refs[steps]) && steps % 3) {
+			nhca_rkm_put(&l.refs[steps]);
 			released++;
 		}
 		steps++;
@@ -409,12 +409,12 @@ static void rkm_long_sweep_loses_nothing(struct kunit *test)
 	}
 	nhca_rkm_put(&h);
 	for (i = 0; i < l.n; i++) {
-		valid |= nhca_rkey_ref_valid(&l.holds[i]) != !(i % 3);
-		nhca_rkm_put(&l.holds[i]);
+		valid |= nhca_rkey_ref_valid(&l.refs[i]) != !(i % 3);
+		nhca_rkm_put(&l.refs[i]);
 	}
 	local_bh_enable();
-	kvfree(l.holds);
-	/* each step has checked 32 holds, although holds came and went */
+	kvfree(l.refs);
+	/* each step has checked 32 refs, although refs came and went */
 	KUNIT_EXPECT_GE(test, steps, (RACE_HOLDS - released) / 32 - 1);
 	KUNIT_EXPECT_LE(test, steps, RACE_HOLDS / 32);
 	KUNIT_EXPECT_GT(test, released, 300);

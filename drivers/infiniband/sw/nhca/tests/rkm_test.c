@@ -24,7 +24,7 @@ struct rkm_qp {
 	struct nhca_rkey_ref slot[RKM_SLOTS];
 };
 
-/* static, because a failed assertion leaves holds and a mark in the bucket until rkm_exit_test() */
+/* static, because a failed assertion leaves refs and a mark in the bucket until rkm_exit_test() */
 static struct ib_pd rkm_pd[RKM_PDS];
 static struct rkm_qp rkm_qp[RKM_QPS];
 static struct nhca_sweep rkm_sweep;
@@ -84,7 +84,7 @@ static void rkm_exit_test(struct kunit *test)
 
 /*
  * Set up QPs as in the reference's memory: @keys[q][s] is the number of the key in slot s of QP q.
- * A sweep checks the last hold first, so take them in reverse order.
+ * A sweep checks the last ref first, so take them in reverse order.
  */
 static void rkm_lay(unsigned int qps, const u8 (*keys)[RKM_SLOTS])
 {
@@ -186,12 +186,12 @@ static void rkm_fig14_completion(struct kunit *test)
 	rkm_expect_at(test, 1);
 	KUNIT_EXPECT_TRUE(test, nhca_sweep_step(&rkm_sweep, UINT_MAX));
 	KUNIT_EXPECT_EQ(test, rkm_sweep.revoked, 1);
-	/* a sweep of a key without holds ends too */
+	/* a sweep of a key without refs ends too */
 	KUNIT_EXPECT_EQ(test, nhca_rkm_sweep(&rkm_pd[0], rkm_key[1]), 0);
 }
 
 /*
- * FIG. 15: QP 0 is of another domain, so its holds stay although their keys match. A matching hold
+ * FIG. 15: QP 0 is of another domain, so its refs stay although their keys match. A matching ref
  * of QP 1 is revoked.
  */
 static void rkm_fig15_pd_mismatch(struct kunit *test)
@@ -212,7 +212,7 @@ static void rkm_fig15_pd_mismatch(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rkm_sweep.revoked, 1);
 	rkm_expect_valid(test, 0, 6, true);
 
-	/* a sweep for the other domain revokes the holds of QP 0, which were still there */
+	/* a sweep for the other domain revokes the refs of QP 0, which were still there */
 	KUNIT_EXPECT_EQ(test, nhca_rkm_sweep(&rkm_pd[1], rkm_key[0]), 4);
 	rkm_expect_valid(test, 0, 4, false);
 	rkm_expect_valid(test, 4, 6, true);
@@ -287,7 +287,7 @@ static void rkm_fig17_receive_side_in_between(struct kunit *test)
 	rkm_hold(&rkm_qp[1], 3, rkm_key[5]);
 	rkm_step(test, 6, false, false);
 	rkm_expect_at(test, 8);
-	/* receive processing takes a hold behind the sweep, but then finds the key closed */
+	/* receive processing takes a ref behind the sweep, but then finds the key closed */
 	rkm_hold(&rkm_qp[1], 0, rkm_key[0]);
 	rkm_expect_at(test, 8);
 	rkm_release(&rkm_qp[1], 0);
@@ -300,13 +300,13 @@ static void rkm_fig17_receive_side_in_between(struct kunit *test)
 	rkm_expect_idle(test);
 
 	KUNIT_EXPECT_EQ(test, rkm_sweep.revoked, 4);
-	/* all holds that were taken meanwhile with other keys are valid */
+	/* all refs that were taken meanwhile with other keys are valid */
 	rkm_expect_valid(test, 0, 4, true);
 	rkm_expect_valid(test, 6, 8, true);
 	KUNIT_EXPECT_EQ(test, nhca_rkm_sweep(&rkm_pd[0], rkm_key[0]), 0);
 }
 
-/* Two sweeps of a bucket pass over each other's marks, and each hold is revoked once. */
+/* Two sweeps of a bucket pass over each other's marks, and each ref is revoked once. */
 static void rkm_sweeps_pass_each_other(struct kunit *test)
 {
 	static const u8 keys[][RKM_SLOTS] = { { 0, 1, 0, 1 }, { 1, 0, 1, 0 } };
@@ -317,14 +317,14 @@ static void rkm_sweeps_pass_each_other(struct kunit *test)
 	rkm_step(test, 0, true, false);
 	other = nhca_rkm_sweep(&rkm_pd[0], rkm_key[1]);
 	KUNIT_EXPECT_EQ(test, other, 4);
-	/* the same key: this sweep does not count the hold that the other one has revoked */
+	/* the same key: this sweep does not count the ref that the other one has revoked */
 	KUNIT_EXPECT_EQ(test, nhca_rkm_sweep(&rkm_pd[0], rkm_key[0]), 3);
 	KUNIT_EXPECT_TRUE(test, nhca_sweep_step(&rkm_sweep, 1));
 	KUNIT_EXPECT_EQ(test, rkm_sweep.revoked, 1);
 	rkm_expect_valid(test, 0, 8, false);
 }
 
-/* Releasing a hold that is not in use, or was revoked, does nothing. */
+/* Releasing a ref that is not in use, or was revoked, does nothing. */
 static void rkm_release_is_fine_without_hold(struct kunit *test)
 {
 	rkm_release(&rkm_qp[0], 0);
@@ -387,12 +387,12 @@ static unsigned int rkm_model_count(void)
  * struct rkm_history - state of a random history
  * @rnd:     random number generator
  * @pd:      number of the domain of the sweep in progress
- * @key:     number of its key; meanwhile no new hold of it is taken
+ * @key:     number of its key; meanwhile no new ref of it is taken
  * @under_way: a sweep is in progress
- * @revoked: holds that it has revoked, counted in the slots
+ * @revoked: refs that it has revoked, counted in the slots
  * @steps:   steps of the history so far
  * @sweeps:  sweeps that are done
- * @total:   holds that they have revoked
+ * @total:   refs that they have revoked
  */
 struct rkm_history {
 	struct rnd_state rnd;
@@ -432,7 +432,7 @@ static void rkm_do_slot(struct rkm_history *hi)
 	rkm_model.valid[q][s] = true;
 }
 
-/* Move a QP to another domain. Half of the time the QP takes a hold of one of its keys again. */
+/* Move a QP to another domain. Half of the time the QP takes a ref of one of its keys again. */
 static void rkm_do_move(struct rkm_history *hi)
 {
 	unsigned int q = rkm_rnd(hi, RKM_QPS), pd = rkm_rnd(hi, RKM_PDS), s;
@@ -450,13 +450,13 @@ static void rkm_do_move(struct rkm_history *hi)
 	rkm_model.valid[q][0] = true;
 }
 
-/* Do a whole sweep. Expect the model's number of revoked holds. Return: false if it differs. */
+/* Do a whole sweep. Expect the model's number of revoked refs. Return: false if it differs. */
 static bool rkm_do_sweep(struct kunit *test, struct rkm_history *hi)
 {
 	unsigned int pd = rkm_rnd(hi, RKM_PDS), k = rkm_rnd(hi, rkm_rnd(hi, RKM_KEYS) + 1);
 	unsigned int want, got;
 
-	/* this sweep would revoke holds of the one in progress */
+	/* this sweep would revoke refs of the one in progress */
 	if (hi->under_way && pd == hi->pd && k == hi->key)
 		return true;
 	want = rkm_model_sweep(pd, rkm_key[k]);
@@ -468,7 +468,7 @@ static bool rkm_do_sweep(struct kunit *test, struct rkm_history *hi)
 }
 
 /*
- * Do a step of the sweep in progress. In the model, also revoke each hold that the step has revoked
+ * Do a step of the sweep in progress. In the model, also revoke each ref that the step has revoked
  * rightly, by domain and key. At the end the model's own sweep must find nothing, and the counts
  * must agree. Return: false if they do not.
  */
@@ -502,7 +502,7 @@ static bool rkm_do_step(struct kunit *test, struct rkm_history *hi)
 	hi->sweeps++;
 	hi->total += hi->revoked;
 	ok = rkm_sweep.revoked == hi->revoked && !rkm_model_sweep(hi->pd, rkm_key[hi->key]);
-	KUNIT_EXPECT_TRUE_MSG(test, ok, "step %u: %u revoked, %u counted, or a hold left",
+	KUNIT_EXPECT_TRUE_MSG(test, ok, "step %u: %u revoked, %u counted, or a ref left",
 			      hi->steps, hi->revoked, rkm_sweep.revoked);
 	return ok;
 }
@@ -534,7 +534,7 @@ static void rkm_count(const struct nhca_rkey_ref *h, void *arg)
 		(*n)++;
 }
 
-/* In random histories the manager revokes exactly the holds that the reference's manager would. */
+/* In random histories the manager revokes exactly the refs that the reference's manager would. */
 static void rkm_random_histories_are_as_the_reference(struct kunit *test)
 {
 	u32 seed = get_random_u32();
@@ -569,7 +569,7 @@ static void rkm_random_histories_are_as_the_reference(struct kunit *test)
 			KUNIT_EXPECT_EQ_MSG(test, n, rkm_model_count(), "step %u", hi.steps);
 		}
 	}
-	kunit_info(test, "%u steps, %u sweeps revoked %lu holds", hi.steps, hi.sweeps, hi.total);
+	kunit_info(test, "%u steps, %u sweeps revoked %lu refs", hi.steps, hi.sweeps, hi.total);
 	KUNIT_EXPECT_EQ(test, hi.steps, RKM_HISTORY);
 	KUNIT_EXPECT_GT(test, hi.total, 1000);
 }
