@@ -59,7 +59,7 @@ static void block_ahead(struct nhca_store *store, struct nhca_fault *f, struct n
 				return;
 			arr->first = !n;
 		}
-		feed->run = min_t(u32, 2 * feed->run, NHCA_RUN_MAX);
+		feed->run = min_t(u32, 2 * feed->run, NHCA_IO_MAX);
 	}
 }
 
@@ -125,7 +125,7 @@ static void feed_seek(struct nhca_feed *feed, struct nhca_store *store, u64 op, 
 		feed->op = op;
 		feed->next = index;
 		feed->end = 0;
-		feed->run = NHCA_RUN_FIRST;
+		feed->run = NHCA_IO_FIRST;
 	}
 	feed->end = max(feed->end, end);
 	/* after a retransmission, or in another SGE, the operation continues elsewhere */
@@ -144,10 +144,10 @@ void nhca_block_wait(struct nhca_store *store, struct nhca_fault *f, struct nhca
 		arr->waited = true;
 		return;
 	}
-	list_add_tail(&feed->line, arr ? &pool->woken : &pool->line);
+	list_add_tail(&feed->line, arr ? &pool->woken : &pool->waiters);
 	/* the state of the block has changed meanwhile, so the owner need not wait */
 	if (arr)
-		nhca_bh_queue(&pool->tell);
+		nhca_bh_queue(&pool->complete_bh);
 	else
 		queue_delayed_work(pool->wq, &pool->poll, NHCA_POLL_TIME);
 }
@@ -193,7 +193,7 @@ void nhca_store_ahead(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 
 	struct nhca_arr *arr;
 
 	spin_lock(&pool->lock);
-	for (index = first; index * PAGE_SIZE < end && index < first + NHCA_RUN_FIRST; index++) {
+	for (index = first; index * PAGE_SIZE < end && index < first + NHCA_IO_FIRST; index++) {
 		/* operations that have begun take precedence */
 		if (store->dying || pool->nqueued >= pool->num / 4 || !pool_has_room(pool))
 			break;

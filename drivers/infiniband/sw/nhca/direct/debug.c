@@ -11,7 +11,7 @@
 #include "store.h"
 
 /* nhca_show_run() and nhca_show_block() of observe/trace_direct.h */
-static_assert(NHCA_RUN_READ == 0 && NHCA_RUN_MERGED == 3);
+static_assert(NHCA_IO_READ == 0 && NHCA_IO_MERGED == 3);
 static_assert(NHCA_ARR_FREE == 0 && NHCA_ARR_FAILED == 5 && NHCA_ARR_STATES == 9);
 
 static LIST_HEAD(all_pools);
@@ -64,7 +64,7 @@ static void pool_show(struct seq_file *m, struct nhca_direct_pool *pool)
 		   pool->allocated, pool->most);
 	seq_printf(m, " ranges %u free %u queued %u edges %u free %u stores %u waiting %s\n",
 		   pool->ranges, pool->nfree_arrs, pool->nqueued, pool->nedges, pool->edges_free,
-		   stores, list_empty(&pool->line) ? "no" : "yes");
+		   stores, list_empty(&pool->waiters) ? "no" : "yes");
 	spin_unlock_bh(&pool->lock);
 }
 

@@ -26,40 +26,40 @@
 
 static void file_complete(struct kiocb *iocb, long ret)
 {
-	struct nhca_direct_run *run = container_of(iocb, struct nhca_direct_run, iocb);
+	struct nhca_direct_io *io = container_of(iocb, struct nhca_direct_io, iocb);
 
 	/*
 	 * the submission has called kiocb_start_write(), and calls kiocb_end_write() only if the
 	 * I/O ends within the call
 	 */
-	if (nhca_run_writes(run))
+	if (nhca_io_writes(io))
 		kiocb_end_write(iocb);
-	nhca_run_done(run, ret);
+	nhca_io_done(io, ret);
 }
 
 /* Prepare the kernel's part of an I/O request.  @flags: additional flags of the kiocb */
-static void file_iocb(struct nhca_direct_run *run, struct iov_iter *iter, int flags)
+static void file_iocb(struct nhca_direct_io *io, struct iov_iter *iter, int flags)
 {
-	struct nhca_store *store = run->store;
-	bool write = nhca_run_writes(run);
+	struct nhca_store *store = io->store;
+	bool write = nhca_io_writes(io);
 
-	run->iocb = (struct kiocb) {
+	io->iocb = (struct kiocb) {
 		.ki_filp = store->file,
-		.ki_pos = store->base + nhca_run_offset(run),
+		.ki_pos = store->base + nhca_io_offset(io),
 		.ki_complete = file_complete,
 		.ki_flags = IOCB_DIRECT | flags,
 	};
 	if (write)
-		run->iocb.ki_flags |= IOCB_WRITE | (store->sync ? IOCB_DSYNC : 0);
-	iov_iter_bvec(iter, write ? ITER_SOURCE : ITER_DEST, run->bvec, run->n, run->bytes);
+		io->iocb.ki_flags |= IOCB_WRITE | (store->sync ? IOCB_DSYNC : 0);
+	iov_iter_bvec(iter, write ? ITER_SOURCE : ITER_DEST, io->bvec, io->n, io->bytes);
 }
 
 /* Return: true if the file is long enough for an I/O request. */
-static bool file_reaches(const struct nhca_direct_run *run)
+static bool file_reaches(const struct nhca_direct_io *io)
 {
-	const struct nhca_store *store = run->store;
+	const struct nhca_store *store = io->store;
 
-	return store->base + nhca_run_offset(run) + run->bytes <=
+	return store->base + nhca_io_offset(io) + io->bytes <=
 	       i_size_read(store->file->f_mapping->host);
 }
 
@@ -68,21 +68,21 @@ static bool file_reaches(const struct nhca_direct_run *run)
  * @contended: set to true if others wait for the lock, so that the file system could not get it
  * Return: as write_iter(); -EIO: the file is too short; -EAGAIN.
  */
-static ssize_t file_try(struct nhca_direct_run *run, bool *contended)
+static ssize_t file_try(struct nhca_direct_io *io, bool *contended)
 {
-	struct file *file = run->store->file;
+	struct file *file = io->store->file;
 	struct inode *inode = file->f_mapping->host;
 	struct iov_iter iter;
 	ssize_t ret = -EIO;
 
-	file_iocb(run, &iter, IOCB_NOWAIT);
+	file_iocb(io, &iter, IOCB_NOWAIT);
 	*contended = false;
-	kiocb_start_write(&run->iocb);
+	kiocb_start_write(&io->iocb);
 	inode_lock_shared(inode);
-	if (file_reaches(run)) {
+	if (file_reaches(io)) {
 		/* some file systems do not do this if they must not wait */
 		file_update_time(file);
-		ret = file->f_op->write_iter(&run->iocb, &iter);
+		ret = file->f_op->write_iter(&io->iocb, &iter);
 	}
 	if (ret == -EAGAIN) {
 		/* others that wait can only go on after this section */
@@ -93,17 +93,17 @@ static ssize_t file_try(struct nhca_direct_run *run, bool *contended)
 	}
 	inode_unlock_shared(inode);
 	if (ret != -EIOCBQUEUED)
-		kiocb_end_write(&run->iocb);
+		kiocb_end_write(&io->iocb);
 	return ret;
 }
 
-static ssize_t file_overwrite(struct nhca_direct_run *run)
+static ssize_t file_overwrite(struct nhca_direct_io *io)
 {
 	bool contended;
 	ssize_t ret;
 
 	do {
-		ret = file_try(run, &contended);
+		ret = file_try(io, &contended);
 	} while (contended);
 	return ret == -EOPNOTSUPP ? -EAGAIN : ret;
 }
@@ -112,55 +112,55 @@ static ssize_t file_overwrite(struct nhca_direct_run *run)
  * Do for a write what IOCB_NOWAIT forbids: empty the page cache, remove set-user-ID bits, allocate
  * blocks.  The file does not get longer.  Return: 0 or a negative errno.
  */
-static int file_prepare(struct nhca_direct_run *run)
+static int file_prepare(struct nhca_direct_io *io)
 {
-	struct file *file = run->store->file;
-	loff_t pos = run->store->base + nhca_run_offset(run);
-	loff_t last = pos + run->bytes - 1;
+	struct file *file = io->store->file;
+	loff_t pos = io->store->base + nhca_io_offset(io);
+	loff_t last = pos + io->bytes - 1;
 	int err;
 
-	if (!file_reaches(run))
+	if (!file_reaches(io))
 		return -EIO;
 	err = filemap_write_and_wait_range(file->f_mapping, pos, last);
 	if (err)
 		return err;
 	/* if a page is dirty again, the write fails with -EAGAIN */
 	invalidate_inode_pages2_range(file->f_mapping, pos >> PAGE_SHIFT, last >> PAGE_SHIFT);
-	err = vfs_fallocate(file, FALLOC_FL_KEEP_SIZE, pos, run->bytes);
+	err = vfs_fallocate(file, FALLOC_FL_KEEP_SIZE, pos, io->bytes);
 	return err == -EOPNOTSUPP ? 0 : err;
 }
 
 /* Begin a write.  Return: as write_iter(); -EAGAIN: try again, as nhca_drain_finish() says. */
-static ssize_t file_write(struct nhca_direct_run *run)
+static ssize_t file_write(struct nhca_direct_io *io)
 {
-	struct file *file = run->store->file;
+	struct file *file = io->store->file;
 	struct iov_iter iter;
 	ssize_t ret;
 
 	if (!S_ISBLK(file->f_mapping->host->i_mode) && (file->f_mode & FMODE_NOWAIT) &&
-	    !run->blocking) {
-		ret = file_overwrite(run);
+	    !io->blocking) {
+		ret = file_overwrite(io);
 		if (ret == -EAGAIN)
-			ret = file_prepare(run) ?: file_overwrite(run);
+			ret = file_prepare(io) ?: file_overwrite(io);
 		return ret;
 	}
-	if (!file_reaches(run))
+	if (!file_reaches(io))
 		return -EIO;
-	file_iocb(run, &iter, 0);
-	return vfs_iocb_iter_write(file, &run->iocb, &iter);
+	file_iocb(io, &iter, 0);
+	return vfs_iocb_iter_write(file, &io->iocb, &iter);
 }
 
-static ssize_t file_read(struct nhca_direct_run *run)
+static ssize_t file_read(struct nhca_direct_io *io)
 {
 	struct iov_iter iter;
 
-	file_iocb(run, &iter, 0);
-	return vfs_iocb_iter_read(run->store->file, &run->iocb, &iter);
+	file_iocb(io, &iter, 0);
+	return vfs_iocb_iter_read(io->store->file, &io->iocb, &iter);
 }
 
-void nhca_file_submit(struct nhca_direct_run *run)
+void nhca_file_submit(struct nhca_direct_io *io)
 {
-	struct nhca_store *store = run->store;
+	struct nhca_store *store = io->store;
 	const struct cred *old;
 	ssize_t ret;
 
@@ -169,13 +169,13 @@ void nhca_file_submit(struct nhca_direct_run *run)
 #ifdef CONFIG_BLK_CGROUP
 	kthread_associate_blkcg(store->blkcg);
 #endif
-	ret = nhca_run_writes(run) ? file_write(run) : file_read(run);
+	ret = nhca_io_writes(io) ? file_write(io) : file_read(io);
 #ifdef CONFIG_BLK_CGROUP
 	kthread_associate_blkcg(NULL);
 #endif
 	revert_creds(old);
 	if (ret != -EIOCBQUEUED)
-		nhca_run_done(run, ret);
+		nhca_io_done(io, ret);
 }
 
 int nhca_file_sync(struct nhca_store *store)

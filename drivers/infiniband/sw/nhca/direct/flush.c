@@ -32,7 +32,7 @@ static void group_move(struct nhca_flush_group *to, struct nhca_flush_group *fro
 }
 
 /* Tell the result to those that wait. */
-static void group_tell(struct nhca_direct_pool *pool, struct nhca_flush_group *g, int err)
+static void group_complete(struct nhca_direct_pool *pool, struct nhca_flush_group *g, int err)
 {
 	struct nhca_flusher *proc, *next;
 	struct nhca_feed *feed;
@@ -42,7 +42,7 @@ static void group_tell(struct nhca_direct_pool *pool, struct nhca_flush_group *g
 		nhca_fault_flush_end(nhca_fault_of(feed), feed->op, err);
 	if (!list_empty(&g->feeds)) {
 		list_splice_tail_init(&g->feeds, &pool->woken);
-		nhca_bh_queue(&pool->tell);
+		nhca_bh_queue(&pool->complete_bh);
 	}
 	list_for_each_entry_safe(proc, next, &g->procs, list) {
 		list_del_init(&proc->list);
@@ -95,7 +95,7 @@ static void flush_end(struct work_struct *work)
 	nhca_direct_count(pool, NHCA_CNT_DIRECT_FLUSHES, 1);
 	trace_nhca_direct_flushed(nhca_direct_dev(pool), store->backing.key,
 				  store->flushing.persistent, err);
-	group_tell(pool, &store->flushing, err);
+	group_complete(pool, &store->flushing, err);
 	store->flush_busy = false;
 	flush_begin(store);
 	if (!store->flush_busy && store->dying)

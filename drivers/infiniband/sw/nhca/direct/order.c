@@ -7,8 +7,8 @@
  * of a block do not lose each other's bytes.  A read that is queued after a write begins when the
  * write is complete: an operation sees what was acknowledged before the operation began.
  *
- * Only ARRs that write hold up others.  The first of them is in nhca_direct_pool.turns; the others,
- * and ARRs that are QUEUED for reading, are behind it in a list.
+ * Only ARRs that write hold up others.  The first of them is in nhca_direct_pool.orders; the
+ * others, and ARRs that are QUEUED for reading, are behind it in a list.
  */
 #include <linux/hash.h>
 
@@ -19,7 +19,7 @@ static struct hlist_head *order_bucket(struct nhca_direct_pool *pool, const stru
 {
 	u64 h = (uintptr_t)arr->key.store + arr->key.index * GOLDEN_RATIO_64;
 
-	return &pool->turns[hash_64(h, pool->hash_bits)];
+	return &pool->orders[hash_64(h, pool->hash_bits)];
 }
 
 /* Return: the ARR that is the first one in the order of the block of @arr, or NULL. */
@@ -27,7 +27,7 @@ static struct nhca_arr *order_first(struct nhca_direct_pool *pool, const struct 
 {
 	struct nhca_arr *first;
 
-	hlist_for_each_entry(first, order_bucket(pool, arr), turn)
+	hlist_for_each_entry(first, order_bucket(pool, arr), order_node)
 		if (first->key.index == arr->key.index && first->key.store == arr->key.store)
 			return first;
 	return NULL;
@@ -35,7 +35,7 @@ static struct nhca_arr *order_first(struct nhca_direct_pool *pool, const struct 
 
 void nhca_order_init(struct nhca_arr *arr)
 {
-	INIT_HLIST_NODE(&arr->turn);
+	INIT_HLIST_NODE(&arr->order_node);
 	INIT_LIST_HEAD(&arr->behind);
 }
 
@@ -54,7 +54,7 @@ bool nhca_order_enter(struct nhca_direct_pool *pool, struct nhca_arr *arr)
 		return false;
 	}
 	if (arr->write)
-		hlist_add_head(&arr->turn, order_bucket(pool, arr));
+		hlist_add_head(&arr->order_node, order_bucket(pool, arr));
 	return true;
 }
 
@@ -66,17 +66,17 @@ void nhca_order_leave(struct nhca_direct_pool *pool, struct nhca_arr *arr)
 	if (!list_empty(&arr->behind))
 		next = list_next_entry(arr, behind);
 	list_del_init(&arr->behind);
-	/* it was not the first one: nobody's turn has come */
-	if (hlist_unhashed(&arr->turn))
+	/* it was not the first one: nothing waits for it */
+	if (hlist_unhashed(&arr->order_node))
 		return;
-	hlist_del_init(&arr->turn);
+	hlist_del_init(&arr->order_node);
 	if (next)
 		nhca_store_kick(next->key.store);
 	while (next) {
 		struct nhca_arr *now = next;
 
 		if (now->write) {
-			hlist_add_head(&now->turn, order_bucket(pool, now));
+			hlist_add_head(&now->order_node, order_bucket(pool, now));
 			list_add_tail(&now->list, &now->key.store->dirty);
 			return;
 		}

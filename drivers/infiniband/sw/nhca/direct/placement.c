@@ -179,7 +179,7 @@ static void place_kick(struct nhca_store *store, bool end)
 {
 	struct nhca_direct_pool *pool = store->pool;
 
-	if (end || store->ndirty % NHCA_DIRTY_RUN == 0 ||
+	if (end || store->ndirty % NHCA_DIRTY_BATCH == 0 ||
 	    pool->num - pool->allocated <= pool->num / 4) {
 		nhca_store_kick(store);
 	} else {

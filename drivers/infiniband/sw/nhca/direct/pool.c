@@ -11,7 +11,9 @@
 #include "store.h"
 #include "../observe/trace_direct.h"
 
-/* ARRs of each state that nhca_pool_release() examines, to bound the time with the lock held */
+/*
+ * ARRs of each state that nhca_direct_pool_release() examines, to bound the time with the lock held
+ */
 #define RELEASE_SCAN	256
 
 static struct hlist_head *arr_bucket(struct nhca_direct_pool *pool, const struct nhca_arr_key *key)
@@ -102,7 +104,7 @@ static void arr_unbind_drained(struct nhca_direct_pool *pool, struct nhca_arr *a
 static void owner_wake(struct nhca_direct_pool *pool, struct nhca_fault *f)
 {
 	list_add_tail(&nhca_fault_feed(f)->line, &pool->woken);
-	nhca_bh_queue(&pool->tell);
+	nhca_bh_queue(&pool->complete_bh);
 }
 
 /* The owner of the ARR need not wait for it any more. */
@@ -114,13 +116,13 @@ static void arr_wake(struct nhca_direct_pool *pool, struct nhca_arr *arr)
 	owner_wake(pool, arr->key.fault);
 }
 
-void nhca_pool_wake(struct nhca_direct_pool *pool)
+void nhca_direct_pool_wake(struct nhca_direct_pool *pool)
 {
 	lockdep_assert_held(&pool->lock);
-	if (list_empty(&pool->line))
+	if (list_empty(&pool->waiters))
 		return;
-	list_move_tail(pool->line.next, &pool->woken);
-	nhca_bh_queue(&pool->tell);
+	list_move_tail(pool->waiters.next, &pool->woken);
+	nhca_bh_queue(&pool->complete_bh);
 }
 
 /* Make an ARR free; it has no PMB, and is in no list of a state. */
@@ -132,7 +134,7 @@ static void arr_free(struct nhca_direct_pool *pool, struct nhca_arr *arr)
 	nhca_fault_put(arr->key.fault);
 	arr_enter(pool, arr, NHCA_ARR_FREE);
 	arr->key = (struct nhca_arr_key) {};
-	nhca_pool_wake(pool);
+	nhca_direct_pool_wake(pool);
 }
 
 void nhca_arr_drop(struct nhca_direct_pool *pool, struct nhca_arr *arr)
@@ -250,7 +252,7 @@ void nhca_arr_install(struct nhca_direct_pool *pool, struct nhca_arr *arr)
 void nhca_arr_drain(struct nhca_direct_pool *pool, struct nhca_arr *arr)
 {
 	lockdep_assert_held(&pool->lock);
-	WARN_ON_ONCE(arr->state != NHCA_ARR_DIRTY || hlist_unhashed(&arr->turn));
+	WARN_ON_ONCE(arr->state != NHCA_ARR_DIRTY || hlist_unhashed(&arr->order_node));
 	pool->pmbs[arr->pmb].owner = NHCA_PMB_DEVICE;
 	list_del(&arr->list);
 	arr_enter(pool, arr, NHCA_ARR_DRAINING);
@@ -317,9 +319,9 @@ void nhca_arr_give(struct nhca_direct_pool *pool, struct nhca_arr *arr, u32 end)
 		list_del(&arr->list);
 		arr_enter(pool, arr, NHCA_ARR_SENT);
 		/* the ARR can be recycled for the first owner that waits */
-		nhca_pool_wake(pool);
+		nhca_direct_pool_wake(pool);
 	} else if (arr->state == NHCA_ARR_READY) {
-		/* the list is in the order of the stamps: nhca_pool_release() */
+		/* the list is in the order of the stamps: nhca_direct_pool_release() */
 		list_move_tail(&arr->list, &pool->arrs_in[NHCA_ARR_READY]);
 	}
 }
@@ -361,7 +363,7 @@ static u32 release_collecting(struct nhca_direct_pool *pool, u32 n)
 	return found;
 }
 
-u64 nhca_pool_release(struct nhca_direct_pool *pool, u32 n)
+u64 nhca_direct_pool_release(struct nhca_direct_pool *pool, u32 n)
 {
 	struct nhca_arr *arr, *next;
 	u32 found = 0, seen = 0;
@@ -392,7 +394,7 @@ u64 nhca_pool_release(struct nhca_direct_pool *pool, u32 n)
 	return list_empty(&pool->resting) ? 0 : ++pool->epoch;
 }
 
-u32 nhca_pool_settle(struct nhca_direct_pool *pool, u64 epoch)
+u32 nhca_direct_pool_settle(struct nhca_direct_pool *pool, u64 epoch)
 {
 	struct nhca_pmb *pmb, *next;
 	u32 n = 0;
@@ -400,8 +402,8 @@ u32 nhca_pool_settle(struct nhca_direct_pool *pool, u64 epoch)
 	lockdep_assert_held(&pool->lock);
 	list_for_each_entry_safe(pmb, next, &pool->resting, list) {
 		/*
-		 * from here on the PMBs were released after nhca_pool_release() returned @epoch,
-		 * so a live section may still refer to their pages
+		 * from here on the PMBs were released after nhca_direct_pool_release() returned
+		 * @epoch, so a live section may still refer to their pages
 		 */
 		if (pmb->epoch >= epoch)
 			break;
@@ -433,7 +435,7 @@ static int pool_pages(struct nhca_direct_pool *pool)
 	return 0;
 }
 
-int nhca_pool_init(struct nhca_direct_pool *pool, u32 blocks, u32 ranges)
+int nhca_direct_pool_init(struct nhca_direct_pool *pool, u32 blocks, u32 ranges)
 {
 	u32 i;
 
@@ -442,7 +444,7 @@ int nhca_pool_init(struct nhca_direct_pool *pool, u32 blocks, u32 ranges)
 	INIT_LIST_HEAD(&pool->resting);
 	INIT_LIST_HEAD(&pool->waiting);
 	INIT_LIST_HEAD(&pool->stores);
-	INIT_LIST_HEAD(&pool->line);
+	INIT_LIST_HEAD(&pool->waiters);
 	INIT_LIST_HEAD(&pool->woken);
 	for (i = 0; i < NHCA_ARR_STATES; i++)
 		INIT_LIST_HEAD(&pool->arrs_in[i]);
@@ -452,8 +454,8 @@ int nhca_pool_init(struct nhca_direct_pool *pool, u32 blocks, u32 ranges)
 	pool->pmbs = kvcalloc(blocks, sizeof(*pool->pmbs), GFP_KERNEL_ACCOUNT);
 	pool->arrs = kvcalloc(ranges, sizeof(*pool->arrs), GFP_KERNEL_ACCOUNT);
 	pool->hash = kvcalloc(BIT(pool->hash_bits), sizeof(*pool->hash), GFP_KERNEL_ACCOUNT);
-	pool->turns = kvcalloc(BIT(pool->hash_bits), sizeof(*pool->turns), GFP_KERNEL_ACCOUNT);
-	if (!pool->pmbs || !pool->arrs || !pool->hash || !pool->turns)
+	pool->orders = kvcalloc(BIT(pool->hash_bits), sizeof(*pool->orders), GFP_KERNEL_ACCOUNT);
+	if (!pool->pmbs || !pool->arrs || !pool->hash || !pool->orders)
 		return -ENOMEM;
 	for (i = 0; i < ranges; i++) {
 		nhca_order_init(&pool->arrs[i]);
@@ -465,7 +467,7 @@ int nhca_pool_init(struct nhca_direct_pool *pool, u32 blocks, u32 ranges)
 	return pool_pages(pool);
 }
 
-void nhca_pool_fini(struct nhca_direct_pool *pool)
+void nhca_direct_pool_fini(struct nhca_direct_pool *pool)
 {
 	u32 i;
 
@@ -474,7 +476,7 @@ void nhca_pool_fini(struct nhca_direct_pool *pool)
 	for (i = 0; pool->pmbs && i < pool->num; i++)
 		if (pool->pmbs[i].page)
 			put_page(pool->pmbs[i].page);
-	kvfree(pool->turns);
+	kvfree(pool->orders);
 	kvfree(pool->hash);
 	kvfree(pool->arrs);
 	kvfree(pool->pmbs);

@@ -61,7 +61,7 @@ static inline u32 nhca_direct_edges(u32 blocks)
 #define NHCA_READY_AGE		(HZ / 50 + 1)
 
 /* blocks of a region that wait to be written before the disk begins, unless an operation ends */
-#define NHCA_DIRTY_RUN		32
+#define NHCA_DIRTY_BATCH	32
 
 /**
  * enum nhca_pmb_owner - who may access the page of a PMB
@@ -149,7 +149,7 @@ struct nhca_arr_key {
  * @node:   in nhca_direct_pool.hash, unless the ARR is free, DIRTY or DRAINING
  * @list:   in the pool's list of its state, or in nhca_store.queued or .dirty
  * @by_store: in nhca_store.arrs, unless the ARR is free
- * @turn:   the first ARR in the order of its block: in nhca_direct_pool.turns
+ * @order_node: the first ARR in the order of its block: in nhca_direct_pool.orders
  * @behind: that ARR and those that wait for it, oldest first
  * @key:    block and operation
  * @pmb:    number of its PMB, or NHCA_PMB_NONE
@@ -173,7 +173,7 @@ struct nhca_arr {
 	struct hlist_node node;
 	struct list_head list;
 	struct list_head by_store;
-	struct hlist_node turn;
+	struct hlist_node order_node;
 	struct list_head behind;
 	struct nhca_arr_key key;
 	u32 pmb;
@@ -201,31 +201,31 @@ struct nhca_arr {
  *             while it waits for live sections
  * @num:       number of PMBs (num_DRDMA_PMBs); constant
  * @ranges:    number of ARRs; constant
- * @nruns:     number of I/O requests; constant
+ * @nios:      number of I/O requests; constant
  * @allocated: PMBs that are not in @free_pmbs (allocated_DRDMA_PMBs)
  * @most:      largest value of @allocated
- * @epoch:     number of times that nhca_pool_release() was called
+ * @epoch:     number of times that nhca_direct_pool_release() was called
  * @nfree_arrs: ARRs in @arrs_in[NHCA_ARR_FREE]
  * @nqueued:   ARRs in the state QUEUED
  * @pmbs:      the PMBs; owned
  * @arrs:      the ARRs; owned
- * @runs:      the I/O requests; owned
+ * @ios:       the I/O requests; owned
  * @free_pmbs: PMBs that no ARR has, and whose pages nobody refers to
  * @resting:   PMBs that no ARR has, but to which packets or live sections may refer
- * @free_runs: struct nhca_direct_run
+ * @free_ios:  struct nhca_direct_io
  * @arrs_in:   ARRs of a state, in the order in which they entered it; not QUEUED and FILLING
  * @hash:      ARRs in other states than FREE, DIRTY and DRAINING, by key; owned
- * @turns:     ARRs that are the first in the order of their block, by region and block; owned
- * @hash_bits: size of @hash and @turns
+ * @orders:    ARRs that are the first in the order of their block, by region and block; owned
+ * @hash_bits: size of @hash and @orders
  * @waiting:   struct nhca_store that have blocks to read or to write, and wait for a kick: because
  *             they were short of something, or because more blocks will follow
- * @line:      struct nhca_feed: owners that wait for a free ARR
- * @woken:     struct nhca_feed: owners whose wait has ended, and which @tell resumes
+ * @waiters:   struct nhca_feed: owners that wait for a free ARR
+ * @woken:     struct nhca_feed: owners whose wait has ended, and which @complete_bh resumes
  * @wq:        runs @poll and the work items of the regions; owned.  Each pool has its own, because
  *             a disk that hangs keeps the threads of the workqueue that wait for the disk
  * @short_of:  regions of @waiting need PMBs or I/O requests: see nhca_direct_more()
  * @poll:      lets regions and owners that wait for PMBs, I/O requests or ARRs try again
- * @tell:      handles I/O requests that have ended, and resumes owners
+ * @complete_bh: handles I/O requests that have ended, and resumes owners
  * @done:      I/O requests that have ended
  * @edges:     pages for reading, changing and writing a block; owned
  * @nedges:    their number; constant
@@ -244,7 +244,7 @@ struct nhca_direct_pool {
 	spinlock_t lock;
 	u32 num;
 	u32 ranges;
-	u32 nruns;
+	u32 nios;
 	u32 allocated;
 	u32 most;
 	u64 epoch;
@@ -252,21 +252,21 @@ struct nhca_direct_pool {
 	u32 nqueued;
 	struct nhca_pmb *pmbs;
 	struct nhca_arr *arrs;
-	struct nhca_direct_run *runs;
+	struct nhca_direct_io *ios;
 	struct list_head free_pmbs;
 	struct list_head resting;
-	struct list_head free_runs;
+	struct list_head free_ios;
 	struct list_head arrs_in[NHCA_ARR_STATES];
 	struct hlist_head *hash;
-	struct hlist_head *turns;
+	struct hlist_head *orders;
 	u32 hash_bits;
 	struct list_head waiting;
-	struct list_head line;
+	struct list_head waiters;
 	struct list_head woken;
 	struct workqueue_struct *wq;
 	bool short_of;
 	struct delayed_work poll;
-	struct nhca_bh tell;
+	struct nhca_bh complete_bh;
 	struct llist_head done;
 	struct page **edges;
 	u32 nedges;
@@ -410,7 +410,7 @@ static inline struct page *nhca_arr_page(const struct nhca_direct_pool *pool,
 }
 
 /**
- * nhca_pool_release - release ARRs whose PMBs others need
+ * nhca_direct_pool_release - release ARRs whose PMBs others need
  * @pool: the pool
  * @n:    number of PMBs that are needed
  *
@@ -419,16 +419,16 @@ static inline struct page *nhca_arr_page(const struct nhca_direct_pool *pool,
  * was given up.
  * Return: the epoch to settle; 0: no PMB is resting.
  */
-u64 nhca_pool_release(struct nhca_direct_pool *pool, u32 n);
+u64 nhca_direct_pool_release(struct nhca_direct_pool *pool, u32 n);
 
 /**
- * nhca_pool_settle - free the resting PMBs to which no live section and no packet refers
+ * nhca_direct_pool_settle - free the resting PMBs to which no live section and no packet refers
  * @pool:  the pool
- * @epoch: from nhca_pool_release(); afterwards the caller has called nhca_live_wait(), without the
- *         lock
+ * @epoch: from nhca_direct_pool_release(); afterwards the caller has called nhca_live_wait(),
+ *         without the lock
  * Return: number of PMBs freed.
  */
-u32 nhca_pool_settle(struct nhca_direct_pool *pool, u64 epoch);
+u32 nhca_direct_pool_settle(struct nhca_direct_pool *pool, u64 epoch);
 
 /* ---- order.c ---- */
 
@@ -455,27 +455,27 @@ bool nhca_order_enter(struct nhca_direct_pool *pool, struct nhca_arr *arr);
 void nhca_order_leave(struct nhca_direct_pool *pool, struct nhca_arr *arr);
 
 /**
- * nhca_pool_wake - let the first owner that waits for an ARR try again, if there is one
+ * nhca_direct_pool_wake - let the first owner that waits for an ARR try again, if there is one
  * @pool: the pool
  */
-void nhca_pool_wake(struct nhca_direct_pool *pool);
+void nhca_direct_pool_wake(struct nhca_direct_pool *pool);
 
 /**
- * nhca_pool_init - make the PMBs and ARRs of a pool
+ * nhca_direct_pool_init - make the PMBs and ARRs of a pool
  * @pool:   zeroed memory
  * @blocks: number of PMBs
  * @ranges: number of ARRs
  * Context: process, sleeps; the lock is not held.
- * Return: 0; -ENOMEM; -EINTR: a fatal signal is pending.  The caller calls nhca_pool_fini() in any
- * case.
+ * Return: 0; -ENOMEM; -EINTR: a fatal signal is pending.  The caller calls nhca_direct_pool_fini()
+ * in any case.
  */
-int nhca_pool_init(struct nhca_direct_pool *pool, u32 blocks, u32 ranges);
+int nhca_direct_pool_init(struct nhca_direct_pool *pool, u32 blocks, u32 ranges);
 
 /**
- * nhca_pool_fini - free PMBs and ARRs; all ARRs are free
+ * nhca_direct_pool_fini - free PMBs and ARRs; all ARRs are free
  * @pool: the pool
  * Context: process, sleeps; the lock is not held.
  */
-void nhca_pool_fini(struct nhca_direct_pool *pool);
+void nhca_direct_pool_fini(struct nhca_direct_pool *pool);
 
 #endif /* NHCA_DIRECT_POOL_H */

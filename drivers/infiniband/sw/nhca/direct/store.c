@@ -19,8 +19,8 @@ static void pool_free(struct kref *ref)
 	struct nhca_direct_pool *pool = container_of(ref, struct nhca_direct_pool, ref);
 
 	nhca_direct_debug_del(pool);
-	nhca_fill_fini(pool);
-	nhca_pool_fini(pool);
+	nhca_io_fini(pool);
+	nhca_direct_pool_fini(pool);
 	if (pool->dev)
 		nhca_pool_uncharge(&pool->dev->users, pool->user, NHCA_POOL_DIRECT, pool->bytes);
 	kfree(pool);
@@ -75,8 +75,8 @@ struct nhca_direct_pool *nhca_direct_pool_create(struct nhca_dev *dev, struct nh
 		kfree(pool);
 		return ERR_PTR(err);
 	}
-	err = nhca_pool_init(pool, blocks, ranges);
-	err = nhca_fill_init(pool) ?: err;
+	err = nhca_direct_pool_init(pool, blocks, ranges);
+	err = nhca_io_init(pool) ?: err;
 	nhca_direct_debug_add(pool);
 	if (err) {
 		nhca_direct_pool_put(pool);

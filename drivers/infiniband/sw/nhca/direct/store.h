@@ -13,32 +13,32 @@
  * blocks of the first I/O request of an operation, and of its longest one; each request has twice
  * as many as the one before
  */
-#define NHCA_RUN_FIRST		4
-#define NHCA_RUN_MAX		64
+#define NHCA_IO_FIRST		4
+#define NHCA_IO_MAX		64
 /* jiffies after which a pool that is short of PMBs or ARRs checks again whether some are free */
 #define NHCA_POLL_TIME		1
 
 struct cgroup_subsys_state;
 
 /**
- * enum nhca_run_kind - purpose of an I/O request
- * @NHCA_RUN_READ: read FILLING blocks
- * @NHCA_RUN_WRITE: write DRAINING blocks, or the part of one block that has new bytes
- * @NHCA_RUN_EDGE: read the part of a block into a page of nhca_direct_pool.edges, because new bytes
+ * enum nhca_io_kind - purpose of an I/O request
+ * @NHCA_IO_READ: read FILLING blocks
+ * @NHCA_IO_WRITE: write DRAINING blocks, or the part of one block that has new bytes
+ * @NHCA_IO_EDGE: read the part of a block into a page of nhca_direct_pool.edges, because new bytes
  *                 begin or end inside a unit of direct I/O
- * @NHCA_RUN_MERGED: write this page with the new bytes in it
+ * @NHCA_IO_MERGED: write this page with the new bytes in it
  */
-enum nhca_run_kind {
-	NHCA_RUN_READ,
-	NHCA_RUN_WRITE,
-	NHCA_RUN_EDGE,
-	NHCA_RUN_MERGED,
+enum nhca_io_kind {
+	NHCA_IO_READ,
+	NHCA_IO_WRITE,
+	NHCA_IO_EDGE,
+	NHCA_IO_MERGED,
 };
 
 /**
- * struct nhca_direct_run - an I/O request: adjacent blocks of a region
+ * struct nhca_direct_io - an I/O request: adjacent blocks of a region
  * @iocb:  the kernel's part
- * @list:  in nhca_direct_pool.free_runs or nhca_store.again
+ * @list:  in nhca_direct_pool.free_ios or nhca_store.again
  * @done:  in nhca_direct_pool.done
  * @store: the region
  * @ret:   bytes that were read or written, or an error
@@ -46,13 +46,13 @@ enum nhca_run_kind {
  *         file systems use @iocb after the I/O has ended within its submission
  * @n:     number of blocks
  * @bytes: bytes to read or write
- * @kind:  enum nhca_run_kind
+ * @kind:  enum nhca_io_kind
  * @blocking: WRITE, MERGED: the file system cannot begin it without waiting: see file.c
  * @edge:  EDGE, MERGED: the page
  * @arr:   the blocks, which are FILLING or DRAINING
  * @bvec:  their pages; EDGE, MERGED: a part of @edge
  */
-struct nhca_direct_run {
+struct nhca_direct_io {
 	struct kiocb iocb;
 	struct list_head list;
 	struct llist_node done;
@@ -64,8 +64,8 @@ struct nhca_direct_run {
 	u8 kind;
 	bool blocking;
 	struct page *edge;
-	struct nhca_arr *arr[NHCA_RUN_MAX];
-	struct bio_vec bvec[NHCA_RUN_MAX];
+	struct nhca_arr *arr[NHCA_IO_MAX];
+	struct bio_vec bvec[NHCA_IO_MAX];
 };
 
 /**
@@ -87,7 +87,8 @@ struct nhca_flush_group {
  * @list:   in nhca_direct_pool.waiting, or empty
  * @member: in nhca_direct_pool.stores
  * @queued: ARRs in the state QUEUED, in the order in which they are read
- * @dirty:  ARRs in the state DIRTY whose turn it is, in the order in which they are written
+ * @dirty:  ARRs in the state DIRTY that are the first of their block, in the order in which they
+ *          are written
  * @again:  I/O requests that have to begin: of the kind MERGED, and those that could not begin
  * @arrs:   all ARRs of the region
  * @work:   begins I/O requests
@@ -95,7 +96,7 @@ struct nhca_flush_group {
  * @dying:  the region is being freed: no new ARRs
  * @file:   the file; counted; constant; NULL in tests
  * @blkcg:  block I/O cgroup that is charged for the I/O; counted; constant; may be NULL
- * @submit: begins an I/O request, which nhca_run_done() ends; constant
+ * @submit: begins an I/O request, which nhca_io_done() ends; constant
  * @fsync:  makes what was written durable: 0 or a negative errno; constant
  * @base:   offset of the region in the file; constant
  * @length: bytes of the region; constant
@@ -138,7 +139,7 @@ struct nhca_store {
 	bool dying;
 	struct file *file;
 	struct cgroup_subsys_state *blkcg;
-	void (*submit)(struct nhca_direct_run *run);
+	void (*submit)(struct nhca_direct_io *io);
 	int (*fsync)(struct nhca_store *store);
 	u64 base;
 	u64 length;
@@ -324,10 +325,10 @@ void nhca_flush_continue(struct nhca_store *store);
 
 /**
  * nhca_file_submit - nhca_store.submit of a file: read or write the pages of an I/O request
- * @run: the I/O request
+ * @io: the I/O request
  * Context: process, sleeps.
  */
-void nhca_file_submit(struct nhca_direct_run *run);
+void nhca_file_submit(struct nhca_direct_io *io);
 
 /**
  * nhca_file_sync - nhca_store.fsync of a file
@@ -337,7 +338,7 @@ void nhca_file_submit(struct nhca_direct_run *run);
  */
 int nhca_file_sync(struct nhca_store *store);
 
-/* ---- fill.c, drain.c ---- */
+/* ---- io.c, drain.c ---- */
 
 /**
  * nhca_store_init - initialize a region and add it to its pool
@@ -358,44 +359,44 @@ void nhca_store_init(struct nhca_store *store);
 void nhca_store_stop(struct nhca_store *store);
 
 /* Return: true if an I/O request writes */
-static inline bool nhca_run_writes(const struct nhca_direct_run *run)
+static inline bool nhca_io_writes(const struct nhca_direct_io *io)
 {
-	return run->kind == NHCA_RUN_WRITE || run->kind == NHCA_RUN_MERGED;
+	return io->kind == NHCA_IO_WRITE || io->kind == NHCA_IO_MERGED;
 }
 
 /* Return: offset in the region at which an I/O request begins */
-static inline u64 nhca_run_offset(const struct nhca_direct_run *run)
+static inline u64 nhca_io_offset(const struct nhca_direct_io *io)
 {
-	return run->arr[0]->key.index * PAGE_SIZE + run->bvec[0].bv_offset;
+	return io->arr[0]->key.index * PAGE_SIZE + io->bvec[0].bv_offset;
 }
 
 /**
- * nhca_run_add - add a block to an I/O request
- * @run:   the request
+ * nhca_io_add - add a block to an I/O request
+ * @io:    the request
  * @arr:   the block
  * @page:  memory of the block
  * @start: offset in the block of the first byte
  * @end:   offset after the last byte
  */
-void nhca_run_add(struct nhca_direct_run *run, struct nhca_arr *arr, struct page *page, u32 start,
-		  u32 end);
+void nhca_io_add(struct nhca_direct_io *io, struct nhca_arr *arr, struct page *page, u32 start,
+		 u32 end);
 
 /**
- * nhca_run_take - take a free I/O request for a region
+ * nhca_io_alloc - take a free I/O request for a region
  * @store: the region
- * @kind:  enum nhca_run_kind
+ * @kind:  enum nhca_io_kind
  * Context: pool's lock held.
  * Return: the request; NULL: none is free.
  */
-struct nhca_direct_run *nhca_run_take(struct nhca_store *store, u8 kind);
+struct nhca_direct_io *nhca_io_alloc(struct nhca_store *store, u8 kind);
 
 /**
- * nhca_run_failed - count an I/O request that has failed
- * @run: the request
+ * nhca_io_failed - count an I/O request that has failed
+ * @io: the request
  * @got: bytes that were read or written
  * Context: pool's lock held.
  */
-void nhca_run_failed(struct nhca_direct_run *run, u32 got);
+void nhca_io_failed(struct nhca_direct_io *io, u32 got);
 
 /**
  * nhca_drain_next - find the next I/O request that writes
@@ -403,24 +404,24 @@ void nhca_run_failed(struct nhca_direct_run *run, u32 got);
  * Context: pool's lock held.
  * Return: the request; NULL: nothing has to be written, or the pool is short.
  */
-struct nhca_direct_run *nhca_drain_next(struct nhca_store *store);
+struct nhca_direct_io *nhca_drain_next(struct nhca_store *store);
 
 /**
  * nhca_drain_finish - change the states of the blocks of an I/O request that writes
  * @pool: the pool
- * @run:  the request, which has ended
+ * @io:   the request, which has ended
  * Context: pool's lock held.
  * Return: true: the request is free; false: it will be continued.
  */
-bool nhca_drain_finish(struct nhca_direct_pool *pool, struct nhca_direct_run *run);
+bool nhca_drain_finish(struct nhca_direct_pool *pool, struct nhca_direct_io *io);
 
 /**
- * nhca_run_done - end an I/O request
- * @run: the request
+ * nhca_io_done - end an I/O request
+ * @io: the request
  * @ret: bytes read or written, or an error
  * Context: any, also hard interrupts.
  */
-void nhca_run_done(struct nhca_direct_run *run, ssize_t ret);
+void nhca_io_done(struct nhca_direct_io *io, ssize_t ret);
 
 /**
  * nhca_store_run - begin the queued I/O of a region, as far as the pool has PMBs and I/O requests
@@ -430,11 +431,12 @@ void nhca_run_done(struct nhca_direct_run *run, ssize_t ret);
 void nhca_store_run(struct nhca_store *store);
 
 /**
- * nhca_pool_tell - handle I/O requests that have ended, and resume owners whose wait has ended
+ * nhca_direct_pool_complete - handle I/O requests that have ended, and resume owners whose wait has
+ * ended
  * @pool: the pool
  * Context: BH disabled.
  */
-void nhca_pool_tell(struct nhca_direct_pool *pool);
+void nhca_direct_pool_complete(struct nhca_direct_pool *pool);
 
 /**
  * nhca_store_wait - let a region wait for nhca_direct_more(), or for nhca_direct_pool.poll
@@ -456,18 +458,18 @@ void nhca_store_wait(struct nhca_store *store);
 void nhca_direct_more(struct nhca_direct_pool *pool);
 
 /**
- * nhca_fill_init - make the I/O requests and the workqueue of a pool
- * @pool: the pool; nhca_pool_init() was called
+ * nhca_io_init - make the I/O requests and the workqueue of a pool
+ * @pool: the pool; nhca_direct_pool_init() was called
  * Context: process, sleeps.
  * Return: 0 or -ENOMEM.
  */
-int nhca_fill_init(struct nhca_direct_pool *pool);
+int nhca_io_init(struct nhca_direct_pool *pool);
 
 /**
- * nhca_fill_fini - stop the work of a pool and free its I/O requests and workqueue
+ * nhca_io_fini - stop the work of a pool and free its I/O requests and workqueue
  * @pool: the pool; it has no regions
  * Context: process, sleeps.
  */
-void nhca_fill_fini(struct nhca_direct_pool *pool);
+void nhca_io_fini(struct nhca_direct_pool *pool);
 
 #endif /* NHCA_DIRECT_STORE_H */

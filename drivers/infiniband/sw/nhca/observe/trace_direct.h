@@ -12,7 +12,7 @@
 
 #include <linux/tracepoint.h>
 
-/* enum nhca_run_kind of direct/store.h, which asserts these numbers */
+/* enum nhca_io_kind of direct/store.h, which asserts these numbers */
 #define nhca_show_run(kind)		\
 	__print_symbolic(kind,		\
 		{ 0, "read" },		\
@@ -44,7 +44,7 @@
  * nhca_direct_begun - an I/O request begins
  * @dev:    number of the device
  * @key:    L_Key of the region
- * @kind:   enum nhca_run_kind
+ * @kind:   enum nhca_io_kind
  * @offset: offset in the region
  * @bytes:  bytes to read or write
  * @blocks: number of blocks
@@ -77,7 +77,7 @@ TRACE_EVENT(nhca_direct_begun,
  * nhca_direct_ended - an I/O request has ended
  * @dev:    number of the device
  * @key:    L_Key of the region
- * @kind:   enum nhca_run_kind
+ * @kind:   enum nhca_io_kind
  * @offset: offset in the region
  * @result: bytes that were read or written, or a negative errno; -EAGAIN: the request begins again
  */

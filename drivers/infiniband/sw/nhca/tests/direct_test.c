@@ -34,7 +34,7 @@ static void resumed(void *arg)
 	++*n;
 }
 
-static void no_io(struct nhca_direct_run *run)
+static void no_io(struct nhca_direct_io *io)
 {
 }
 
@@ -45,8 +45,8 @@ static struct nhca_direct_pool *make_pool(struct kunit *test, u32 blocks, u32 ra
 
 	d->pool = kunit_kzalloc(test, sizeof(*d->pool), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, d->pool);
-	KUNIT_ASSERT_EQ(test, nhca_pool_init(d->pool, blocks, ranges), 0);
-	KUNIT_ASSERT_EQ(test, nhca_fill_init(d->pool), 0);
+	KUNIT_ASSERT_EQ(test, nhca_direct_pool_init(d->pool, blocks, ranges), 0);
+	KUNIT_ASSERT_EQ(test, nhca_io_init(d->pool), 0);
 	for (i = 0; i < 2; i++) {
 		d->store[i].pool = d->pool;
 		d->store[i].length = SZ_1G;
@@ -76,8 +76,8 @@ static void direct_exit(struct kunit *test)
 		nhca_fault_free(d->f[i]);
 	}
 	KUNIT_EXPECT_EQ(test, d->pool->nfree_arrs, d->pool->ranges);
-	nhca_fill_fini(d->pool);
-	nhca_pool_fini(d->pool);
+	nhca_io_fini(d->pool);
+	nhca_direct_pool_fini(d->pool);
 }
 
 static struct nhca_arr *take(struct direct_fixture *d, int store, int f, u64 op, u64 index,
@@ -104,10 +104,10 @@ static u8 owner(const struct direct_fixture *d, const struct nhca_arr *arr)
 /* Release PMBs, as a worker does around nhca_live_wait(). Return: number of free PMBs. */
 static u32 reclaim(struct nhca_direct_pool *pool, u32 n)
 {
-	u64 epoch = nhca_pool_release(pool, n);
+	u64 epoch = nhca_direct_pool_release(pool, n);
 
 	if (epoch)
-		nhca_pool_settle(pool, epoch);
+		nhca_direct_pool_settle(pool, epoch);
 	return pool->num - pool->allocated;
 }
 
@@ -298,13 +298,13 @@ static void line_test(struct kunit *test)
 	for (i = 0; i < 2; i++)
 		KUNIT_EXPECT_EQ(test, nhca_store_want(&d->store[1].backing, d->f[i], 7, 0, 100,
 						      false), -EAGAIN);
-	KUNIT_EXPECT_EQ(test, count(&pool->line), 2);
+	KUNIT_EXPECT_EQ(test, count(&pool->waiters), 2);
 	KUNIT_EXPECT_TRUE(test, nhca_fault_waiting(d->f[0]));
 	spin_lock(&pool->lock);
 	arr = list_first_entry(&d->store[0].arrs, struct nhca_arr, by_store);
 	nhca_arr_drop(pool, arr);
 	spin_unlock(&pool->lock);
-	nhca_pool_tell(pool);
+	nhca_direct_pool_complete(pool);
 	KUNIT_EXPECT_EQ(test, d->told, 1);
 	KUNIT_EXPECT_FALSE(test, nhca_fault_waiting(d->f[0]));
 	KUNIT_EXPECT_TRUE(test, nhca_fault_waiting(d->f[1]));
@@ -312,7 +312,7 @@ static void line_test(struct kunit *test)
 	list_for_each_entry_safe(arr, next, &d->store[0].arrs, by_store)
 		nhca_arr_drop(pool, arr);
 	spin_unlock(&pool->lock);
-	nhca_pool_tell(pool);
+	nhca_direct_pool_complete(pool);
 	KUNIT_EXPECT_EQ(test, d->told, 2);
 	local_bh_enable();
 }

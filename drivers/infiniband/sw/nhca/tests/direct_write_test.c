@@ -143,7 +143,7 @@ static void aborted_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, disk_packet(d, 1, 1, PAGE_SIZE, data, 1000, false, true), 0);
 	KUNIT_EXPECT_EQ(test, disk_packet(d, 1, 2, 2 * PAGE_SIZE, data, 100, true, true), 0);
 	spin_lock_bh(&d->pool->lock);
-	epoch = nhca_pool_release(d->pool, 2);
+	epoch = nhca_direct_pool_release(d->pool, 2);
 	spin_unlock_bh(&d->pool->lock);
 	KUNIT_EXPECT_NE(test, epoch, 0);
 	disk_end_all(d);
@@ -176,12 +176,12 @@ static void split_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 1, 0, data, 1000, false, true), 0);
 	spin_lock_bh(&d->pool->lock);
 	age_blocks(d, NHCA_READY_AGE - 1000 * HZ);
-	nhca_pool_release(d->pool, 1);
+	nhca_direct_pool_release(d->pool, 1);
 	spin_unlock_bh(&d->pool->lock);
 	KUNIT_EXPECT_EQ(test, d->store.splits, 0);
 	spin_lock_bh(&d->pool->lock);
 	age_blocks(d, NHCA_READY_AGE);
-	nhca_pool_release(d->pool, 1);
+	nhca_direct_pool_release(d->pool, 1);
 	spin_unlock_bh(&d->pool->lock);
 	KUNIT_EXPECT_EQ(test, d->store.splits, 1);
 	memset(data, 6, PAGE_SIZE);
@@ -269,7 +269,7 @@ static void again_test(struct kunit *test)
 {
 	struct fake_disk *d = disk_make(test, 16, false);
 	u8 *data = kunit_kzalloc(test, 2 * PAGE_SIZE, GFP_KERNEL);
-	struct nhca_direct_run *run;
+	struct nhca_direct_io *io;
 
 	memset(data, 4, 2 * PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 1, 0, data, 2 * PAGE_SIZE, true, true), 0);
@@ -278,9 +278,9 @@ static void again_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, count_io(d), 2);
 	KUNIT_EXPECT_TRUE(test, disk_end(d, 0, -EAGAIN));
 	KUNIT_ASSERT_EQ(test, count_io(d), 2);
-	run = list_last_entry(&d->begun, struct nhca_direct_run, list);
-	KUNIT_EXPECT_TRUE(test, run->blocking);
-	KUNIT_EXPECT_EQ(test, nhca_run_offset(run), 0);
+	io = list_last_entry(&d->begun, struct nhca_direct_io, list);
+	KUNIT_EXPECT_TRUE(test, io->blocking);
+	KUNIT_EXPECT_EQ(test, nhca_io_offset(io), 0);
 	disk_end_all(d);
 	KUNIT_EXPECT_TRUE(test, disk_is(d, 0, 2 * PAGE_SIZE, 4));
 	KUNIT_EXPECT_EQ(test, d->store.writes, 2);

@@ -50,36 +50,36 @@ static inline void disk_resumed(void *arg)
 }
 
 /* Move the bytes of an I/O request. Return: as the kernel's read and write. */
-static inline ssize_t disk_move(struct fake_disk *d, const struct nhca_direct_run *run)
+static inline ssize_t disk_move(struct fake_disk *d, const struct nhca_direct_io *io)
 {
-	u64 at = nhca_run_offset(run);
+	u64 at = nhca_io_offset(io);
 	u32 i;
 
-	for (i = 0; i < run->n; i++) {
-		const struct bio_vec *bv = &run->bvec[i];
+	for (i = 0; i < io->n; i++) {
+		const struct bio_vec *bv = &io->bvec[i];
 		void *mem = page_address(bv->bv_page) + bv->bv_offset;
 
-		if (nhca_run_writes(run) && d->bad == at / PAGE_SIZE)
+		if (nhca_io_writes(io) && d->bad == at / PAGE_SIZE)
 			return -EIO;
-		if (nhca_run_writes(run))
+		if (nhca_io_writes(io))
 			memcpy(d->bytes + at, mem, bv->bv_len);
 		else
 			memcpy(mem, d->bytes + at, bv->bv_len);
 		at += bv->bv_len;
 	}
-	return run->bytes;
+	return io->bytes;
 }
 
-static inline void disk_submit(struct nhca_direct_run *run)
+static inline void disk_submit(struct nhca_direct_io *io)
 {
-	struct fake_disk *d = container_of(run->store, struct fake_disk, store);
+	struct fake_disk *d = container_of(io->store, struct fake_disk, store);
 
 	if (d->quick) {
-		nhca_run_done(run, disk_move(d, run));
+		nhca_io_done(io, disk_move(d, io));
 		return;
 	}
 	spin_lock_bh(&d->lock);
-	list_add_tail(&run->list, &d->begun);
+	list_add_tail(&io->list, &d->begun);
 	spin_unlock_bh(&d->lock);
 }
 
@@ -95,7 +95,7 @@ static inline int disk_fsync(struct nhca_store *store)
 static inline void disk_tell(struct fake_disk *d)
 {
 	local_bh_disable();
-	nhca_pool_tell(d->pool);
+	nhca_direct_pool_complete(d->pool);
 	local_bh_enable();
 }
 
@@ -118,21 +118,21 @@ static inline u32 disk_begin(struct fake_disk *d)
 /* End the I/O request number @nth that is in progress. @err: 0 or an error of the disk. */
 static inline bool disk_end(struct fake_disk *d, u32 nth, int err)
 {
-	struct nhca_direct_run *run = NULL, *pos;
+	struct nhca_direct_io *io = NULL, *pos;
 
 	disk_begin(d);
 	spin_lock_bh(&d->lock);
 	list_for_each_entry(pos, &d->begun, list)
 		if (!nth--) {
-			run = pos;
+			io = pos;
 			break;
 		}
-	if (run)
-		list_del(&run->list);
+	if (io)
+		list_del(&io->list);
 	spin_unlock_bh(&d->lock);
-	if (!run)
+	if (!io)
 		return false;
-	nhca_run_done(run, err ?: disk_move(d, run));
+	nhca_io_done(io, err ?: disk_move(d, io));
 	disk_tell(d);
 	return true;
 }
@@ -152,8 +152,8 @@ static inline struct fake_disk *disk_make(struct kunit *test, u32 blocks, bool s
 	d->bytes = kunit_kzalloc(test, DISK_BYTES, GFP_KERNEL);
 	d->pool = kunit_kzalloc(test, sizeof(*d->pool), GFP_KERNEL);
 	KUNIT_ASSERT_TRUE(test, d->bytes && d->pool);
-	KUNIT_ASSERT_EQ(test, nhca_pool_init(d->pool, blocks, 4 * blocks), 0);
-	KUNIT_ASSERT_EQ(test, nhca_fill_init(d->pool), 0);
+	KUNIT_ASSERT_EQ(test, nhca_direct_pool_init(d->pool, blocks, 4 * blocks), 0);
+	KUNIT_ASSERT_EQ(test, nhca_io_init(d->pool), 0);
 	spin_lock_init(&d->lock);
 	INIT_LIST_HEAD(&d->begun);
 	d->bad = -1;
@@ -184,8 +184,8 @@ static inline void disk_free(struct kunit *test, struct fake_disk *d)
 		nhca_fault_free(d->f[i]);
 	KUNIT_EXPECT_EQ(test, d->pool->nfree_arrs, d->pool->ranges);
 	KUNIT_EXPECT_EQ(test, d->pool->edges_free, d->pool->nedges);
-	nhca_fill_fini(d->pool);
-	nhca_pool_fini(d->pool);
+	nhca_io_fini(d->pool);
+	nhca_direct_pool_fini(d->pool);
 }
 
 /* FLUSH as a responder does. Return: as nhca_store_flush(). */

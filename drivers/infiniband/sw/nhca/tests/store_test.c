@@ -11,7 +11,7 @@
 
 #include "../direct/store.h"
 
-#define DISK_RUNS	64
+#define DISK_IOS	64
 #define DISK_BYTES	(512 * PAGE_SIZE + 512)
 
 /**
@@ -20,8 +20,8 @@
  * @store: a region of DISK_BYTES
  * @f:     requesters or responders
  * @told:  number of times that each was resumed
- * @lock:  protects @run and @n
- * @run:   I/O requests in progress, in the order in which they began
+ * @lock:  protects @io and @n
+ * @io:    I/O requests in progress, in the order in which they began
  * @n:     number of these
  * @seed:  the byte of the disk at offset o is disk_byte(o, seed)
  */
@@ -30,9 +30,9 @@ struct disk {
 	struct nhca_store *store;
 	struct nhca_fault *f[4];
 	u32 told[4];
-	/* protects @run and @n */
+	/* protects @io and @n */
 	spinlock_t lock;
-	struct nhca_direct_run *run[DISK_RUNS];
+	struct nhca_direct_io *io[DISK_IOS];
 	u32 n;
 	u8 seed;
 };
@@ -45,13 +45,13 @@ static u8 disk_byte(u64 off, u8 seed)
 }
 
 /* nhca_store.submit, called in the region's work item: only records the request. */
-static void disk_submit(struct nhca_direct_run *run)
+static void disk_submit(struct nhca_direct_io *io)
 {
 	struct disk *d = the_disk;
 
 	spin_lock_bh(&d->lock);
-	if (d->n < DISK_RUNS)
-		d->run[d->n++] = run;
+	if (d->n < DISK_IOS)
+		d->io[d->n++] = io;
 	spin_unlock_bh(&d->lock);
 }
 
@@ -94,9 +94,9 @@ static void settle(struct disk *d)
 
 	for (i = 0; i < 3; i++) {
 		flush_work(&d->store->work);
-		nhca_bh_kill(&d->pool->tell);
+		nhca_bh_kill(&d->pool->complete_bh);
 		local_bh_disable();
-		nhca_pool_tell(d->pool);
+		nhca_direct_pool_complete(d->pool);
 		local_bh_enable();
 	}
 }
@@ -104,20 +104,20 @@ static void settle(struct disk *d)
 /* End I/O request @i.  @ret: bytes that were read; 1: all bytes; negative: an error */
 static void disk_end(struct disk *d, u32 i, ssize_t ret)
 {
-	struct nhca_direct_run *run = d->run[i];
-	u64 off = run->arr[0]->key.index * PAGE_SIZE;
+	struct nhca_direct_io *io = d->io[i];
+	u64 off = io->arr[0]->key.index * PAGE_SIZE;
 	u32 j, k;
 	u8 *p;
 
-	for (j = 0; j < run->n; j++) {
-		p = page_address(run->bvec[j].bv_page);
-		for (k = 0; k < run->bvec[j].bv_len; k++)
+	for (j = 0; j < io->n; j++) {
+		p = page_address(io->bvec[j].bv_page);
+		for (k = 0; k < io->bvec[j].bv_len; k++)
 			p[k] = disk_byte(off + j * PAGE_SIZE + k, d->seed);
 	}
 	spin_lock_bh(&d->lock);
-	d->run[i] = NULL;
+	d->io[i] = NULL;
 	spin_unlock_bh(&d->lock);
-	nhca_run_done(run, ret == 1 ? run->bytes : ret);
+	nhca_io_done(io, ret == 1 ? io->bytes : ret);
 	settle(d);
 }
 
@@ -129,7 +129,7 @@ static void disk_end_all(struct disk *d)
 		settle(d);
 		n = 0;
 		for (i = 0; i < d->n; i++)
-			if (d->run[i]) {
+			if (d->io[i]) {
 				disk_end(d, i, 1);
 				n++;
 			}
@@ -216,8 +216,8 @@ static void fig19a_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fetch(d, 0, 1, off, 4, 0, 0), -EAGAIN);
 	settle(d);
 	KUNIT_ASSERT_EQ(test, d->n, 1);
-	KUNIT_EXPECT_EQ(test, d->run[0]->n, 1);
-	KUNIT_EXPECT_EQ(test, d->run[0]->arr[0]->key.index, 2);
+	KUNIT_EXPECT_EQ(test, d->io[0]->n, 1);
+	KUNIT_EXPECT_EQ(test, d->io[0]->arr[0]->key.index, 2);
 	disk_end(d, 0, 1);
 	KUNIT_EXPECT_EQ(test, d->told[0], 1);
 	local_bh_disable();
@@ -233,16 +233,16 @@ static void fig19a_test(struct kunit *test)
 /* A long operation is read by I/O requests of 4, 8, 16 ... blocks; packets leave meanwhile. */
 static void run_test(struct kunit *test)
 {
-	static const u32 runs[] = { 4, 8, 16, 32, 64 };
+	static const u32 ios[] = { 4, 8, 16, 32, 64 };
 	struct disk *d = test->priv;
 	u32 i;
 
 	make_disk(test, 256);
 	KUNIT_EXPECT_EQ(test, fetch(d, 0, 1, 0, 1024, DISK_BYTES - 1024, 0), -EAGAIN);
 	settle(d);
-	KUNIT_ASSERT_GE(test, d->n, ARRAY_SIZE(runs));
-	for (i = 0; i < ARRAY_SIZE(runs); i++)
-		KUNIT_EXPECT_EQ(test, d->run[i]->n, runs[i]);
+	KUNIT_ASSERT_GE(test, d->n, ARRAY_SIZE(ios));
+	for (i = 0; i < ARRAY_SIZE(ios); i++)
+		KUNIT_EXPECT_EQ(test, d->io[i]->n, ios[i]);
 	/* at most half of the pool is read in advance */
 	KUNIT_EXPECT_LE(test, d->pool->allocated, 128);
 	/* the first run was read: packets with its bytes can be sent */
@@ -345,8 +345,8 @@ static void lent_test(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, d->n, 1);
 		/* the disk never writes to a page that a packet refers to */
 		for (j = 0; j < n; j++)
-			KUNIT_EXPECT_PTR_NE(test, d->run[0]->bvec[0].bv_page, lent[j]);
-		lent[n++] = d->run[0]->bvec[0].bv_page;
+			KUNIT_EXPECT_PTR_NE(test, d->io[0]->bvec[0].bv_page, lent[j]);
+		lent[n++] = d->io[0]->bvec[0].bv_page;
 		disk_end_all(d);
 		KUNIT_EXPECT_EQ(test, fetch(d, 0, i + 1, i * PAGE_SIZE, PAGE_SIZE, 0, 0), 0);
 		get_page(lent[n - 1]);
@@ -359,7 +359,7 @@ static void lent_test(struct kunit *test)
 	for (i = 0; i < 1000 && !READ_ONCE(d->n); i++)
 		usleep_range(1000, 2000);
 	KUNIT_ASSERT_EQ(test, d->n, 1);
-	KUNIT_EXPECT_PTR_EQ(test, d->run[0]->bvec[0].bv_page, lent[3]);
+	KUNIT_EXPECT_PTR_EQ(test, d->io[0]->bvec[0].bv_page, lent[3]);
 	disk_end_all(d);
 	KUNIT_EXPECT_EQ(test, fetch(d, 1, 1, 0, 100, 0, 0), 0);
 	for (i = 0; i < 16; i++)
@@ -422,21 +422,21 @@ static int stop_thread(void *arg)
 static void stop_test(struct kunit *test)
 {
 	struct disk *d = test->priv;
-	struct nhca_direct_run *run;
+	struct nhca_direct_io *io;
 	struct task_struct *t;
 
 	make_disk(test, 16);
 	KUNIT_EXPECT_EQ(test, fetch(d, 0, 1, 0, 100, 0, 0), -EAGAIN);
 	settle(d);
 	KUNIT_ASSERT_EQ(test, d->n, 1);
-	run = d->run[0];
+	io = d->io[0];
 	t = kthread_create(stop_thread, d, "nhca_stop");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(t));
 	get_task_struct(t);
 	wake_up_process(t);
 	msleep(20);
 	KUNIT_EXPECT_NOT_NULL(test, d->store);
-	nhca_run_done(run, run->bytes);
+	nhca_io_done(io, io->bytes);
 	kthread_stop(t);
 	put_task_struct(t);
 	KUNIT_EXPECT_NULL(test, d->store);
@@ -571,18 +571,18 @@ static void release_scan_test(struct kunit *test)
 static bool reused;
 
 /* nhca_store.submit of a disk that is fast, and of a filesystem that then updates the atime. */
-static void quick_submit(struct nhca_direct_run *run)
+static void quick_submit(struct nhca_direct_io *io)
 {
-	struct nhca_direct_pool *pool = run->store->pool;
-	struct nhca_direct_run *free;
+	struct nhca_direct_pool *pool = io->store->pool;
+	struct nhca_direct_io *free;
 
-	run->iocb.ki_filp = (void *)run;
-	nhca_run_done(run, run->bytes);
+	io->iocb.ki_filp = (void *)io;
+	nhca_io_done(io, io->bytes);
 	local_bh_disable();
-	nhca_pool_tell(pool);
+	nhca_direct_pool_complete(pool);
 	spin_lock(&pool->lock);
-	list_for_each_entry(free, &pool->free_runs, list)
-		if (free == run)
+	list_for_each_entry(free, &pool->free_ios, list)
+		if (free == io)
 			reused = true;
 	spin_unlock(&pool->lock);
 	local_bh_enable();

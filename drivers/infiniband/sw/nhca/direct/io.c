@@ -4,7 +4,7 @@
  * the file system.
  *
  * A work item of the region begins the I/O, because the submission of I/O may sleep.  The I/O may
- * end in any context, even within its submission, so nhca_run_done() only queues the request for a
+ * end in any context, even within its submission, so nhca_io_done() only queues the request for a
  * bottom half, which changes the states of the blocks and resumes the engines.
  */
 #include <linux/mm.h>
@@ -76,10 +76,10 @@ static void pool_poll(struct work_struct *work)
 						     struct nhca_direct_pool, poll);
 
 	spin_lock_bh(&pool->lock);
-	if (!list_empty(&pool->line)) {
+	if (!list_empty(&pool->waiters)) {
 		/* blocks of owners that were destroyed or do not go on may have all ARRs */
-		nhca_pool_release(pool, NHCA_RUN_FIRST);
-		nhca_pool_wake(pool);
+		nhca_direct_pool_release(pool, NHCA_IO_FIRST);
+		nhca_direct_pool_wake(pool);
 		queue_delayed_work(pool->wq, &pool->poll, NHCA_POLL_TIME);
 	}
 	/* also regions whose blocks nhca_store_placed() has left to this work */
@@ -89,61 +89,61 @@ static void pool_poll(struct work_struct *work)
 
 /* ---- begin ---- */
 
-/* Release a reference of nhca_direct_run.refs.  After the last one the I/O request has ended. */
-static void run_put(struct nhca_direct_run *run)
+/* Release a reference of nhca_direct_io.refs.  After the last one the I/O request has ended. */
+static void io_put(struct nhca_direct_io *io)
 {
-	struct nhca_direct_pool *pool = run->store->pool;
+	struct nhca_direct_pool *pool = io->store->pool;
 
-	if (!atomic_dec_and_test(&run->refs))
+	if (!atomic_dec_and_test(&io->refs))
 		return;
 	/*
 	 * Another CPU may take the request from the list immediately, and then region and pool may
-	 * end: nhca_fill_fini() waits for this section.
+	 * end: nhca_io_fini() waits for this section.
 	 */
 	rcu_read_lock();
-	llist_add(&run->done, &pool->done);
-	nhca_bh_queue(&pool->tell);
+	llist_add(&io->done, &pool->done);
+	nhca_bh_queue(&pool->complete_bh);
 	rcu_read_unlock();
 }
 
-/* Return: true if block @arr may be read by the same request as the last block of @run. */
-static bool run_takes(const struct nhca_direct_run *run, const struct nhca_arr *arr)
+/* Return: true if block @arr may be read by the same request as the last block of @io. */
+static bool io_takes(const struct nhca_direct_io *io, const struct nhca_arr *arr)
 {
-	return !run->n ||
-	       (run->n < NHCA_RUN_MAX && !arr->first && !arr->write &&
-		arr->key.index == run->arr[run->n - 1]->key.index + 1);
+	return !io->n ||
+	       (io->n < NHCA_IO_MAX && !arr->first && !arr->write &&
+		arr->key.index == io->arr[io->n - 1]->key.index + 1);
 }
 
-void nhca_run_add(struct nhca_direct_run *run, struct nhca_arr *arr, struct page *page, u32 start,
-		  u32 end)
+void nhca_io_add(struct nhca_direct_io *io, struct nhca_arr *arr, struct page *page, u32 start,
+		 u32 end)
 {
-	run->arr[run->n] = arr;
-	run->bvec[run->n++] = (struct bio_vec) {
+	io->arr[io->n] = arr;
+	io->bvec[io->n++] = (struct bio_vec) {
 		.bv_page = page,
 		.bv_offset = start,
 		.bv_len = end - start,
 	};
-	run->bytes += end - start;
+	io->bytes += end - start;
 }
 
-struct nhca_direct_run *nhca_run_take(struct nhca_store *store, u8 kind)
+struct nhca_direct_io *nhca_io_alloc(struct nhca_store *store, u8 kind)
 {
 	struct nhca_direct_pool *pool = store->pool;
-	struct nhca_direct_run *run;
+	struct nhca_direct_io *io;
 
 	lockdep_assert_held(&pool->lock);
-	run = list_first_entry_or_null(&pool->free_runs, struct nhca_direct_run, list);
-	if (!run)
+	io = list_first_entry_or_null(&pool->free_ios, struct nhca_direct_io, list);
+	if (!io)
 		return NULL;
-	list_del(&run->list);
-	run->store = store;
-	run->kind = kind;
-	run->blocking = false;
-	run->edge = NULL;
-	run->n = 0;
-	run->bytes = 0;
+	list_del(&io->list);
+	io->store = store;
+	io->kind = kind;
+	io->blocking = false;
+	io->edge = NULL;
+	io->n = 0;
+	io->bytes = 0;
 	store->io++;
-	return run;
+	return io;
 }
 
 static struct nhca_arr *first_queued(struct nhca_store *store)
@@ -166,22 +166,22 @@ static bool queue_collects(struct nhca_store *store)
 }
 
 /* Return: the next I/O request that reads; NULL: nothing is queued, or the pool is short. */
-static struct nhca_direct_run *run_next(struct nhca_store *store)
+static struct nhca_direct_io *io_next(struct nhca_store *store)
 {
 	struct nhca_direct_pool *pool = store->pool;
-	struct nhca_direct_run *run;
+	struct nhca_direct_io *io;
 	struct nhca_arr *arr;
 
 	lockdep_assert_held(&pool->lock);
 	if (!queue_collects(store))
 		return NULL;
-	run = nhca_run_take(store, NHCA_RUN_READ);
-	if (!run)
+	io = nhca_io_alloc(store, NHCA_IO_READ);
+	if (!io)
 		return NULL;
-	while ((arr = first_queued(store)) && run_takes(run, arr) && nhca_arr_bind(pool, arr))
-		nhca_run_add(run, arr, nhca_arr_page(pool, arr), 0,
-			     nhca_store_block(store, arr->key.index));
-	return run;
+	while ((arr = first_queued(store)) && io_takes(io, arr) && nhca_arr_bind(pool, arr))
+		nhca_io_add(io, arr, nhca_arr_page(pool, arr), 0,
+			    nhca_store_block(store, arr->key.index));
+	return io;
 }
 
 /*
@@ -197,14 +197,14 @@ static bool pool_reclaim(struct nhca_direct_pool *pool)
 	spin_lock_bh(&pool->lock);
 	/* some more than are needed now: an operation that writes takes them without this work */
 	if (pool->nqueued)
-		epoch = nhca_pool_release(pool, min_t(u32, max(pool->nqueued, pool->num / 8),
-						      NHCA_RUN_MAX));
+		epoch = nhca_direct_pool_release(pool, min_t(u32, max(pool->nqueued, pool->num / 8),
+							     NHCA_IO_MAX));
 	spin_unlock_bh(&pool->lock);
 	if (!epoch)
 		return false;
 	nhca_live_wait();
 	spin_lock_bh(&pool->lock);
-	nhca_pool_settle(pool, epoch);
+	nhca_direct_pool_settle(pool, epoch);
 	some = !list_empty(&pool->free_pmbs);
 	spin_unlock_bh(&pool->lock);
 	return some;
@@ -227,31 +227,31 @@ static void store_short(struct nhca_store *store)
 	spin_unlock_bh(&pool->lock);
 }
 
-static void run_begin(const struct nhca_direct_run *run)
+static void run_begin(const struct nhca_direct_io *io)
 {
-	struct nhca_store *store = run->store;
+	struct nhca_store *store = io->store;
 
 	nhca_direct_count(store->pool, NHCA_CNT_DIRECT_BEGUN, 1);
-	nhca_direct_count(store->pool, NHCA_CNT_DIRECT_BLOCKS, run->n);
-	trace_nhca_direct_begun(nhca_direct_dev(store->pool), store->backing.key, run->kind,
-				nhca_run_offset(run), run->bytes, run->n);
+	nhca_direct_count(store->pool, NHCA_CNT_DIRECT_BLOCKS, io->n);
+	trace_nhca_direct_begun(nhca_direct_dev(store->pool), store->backing.key, io->kind,
+				nhca_io_offset(io), io->bytes, io->n);
 }
 
 void nhca_store_run(struct nhca_store *store)
 {
 	struct nhca_direct_pool *pool = store->pool;
-	struct nhca_direct_run *run;
+	struct nhca_direct_io *io;
 	bool tried = false;
 
 	for (;;) {
 		spin_lock_bh(&pool->lock);
-		run = nhca_drain_next(store) ?: run_next(store);
+		io = nhca_drain_next(store) ?: io_next(store);
 		spin_unlock_bh(&pool->lock);
-		if (run) {
-			run_begin(run);
-			atomic_set(&run->refs, 2);
-			store->submit(run);
-			run_put(run);
+		if (io) {
+			run_begin(io);
+			atomic_set(&io->refs, 2);
+			store->submit(io);
+			io_put(io);
 			tried = false;
 			continue;
 		}
@@ -269,71 +269,71 @@ static void store_work(struct work_struct *work)
 
 /* ---- end ---- */
 
-void nhca_run_done(struct nhca_direct_run *run, ssize_t ret)
+void nhca_io_done(struct nhca_direct_io *io, ssize_t ret)
 {
-	run->ret = ret;
-	run_put(run);
+	io->ret = ret;
+	io_put(io);
 }
 
-void nhca_run_failed(struct nhca_direct_run *run, u32 got)
+void nhca_io_failed(struct nhca_direct_io *io, u32 got)
 {
-	struct nhca_store *store = run->store;
+	struct nhca_store *store = io->store;
 
 	store->errors++;
 	nhca_direct_count(store->pool, NHCA_CNT_DIRECT_ERRORS, 1);
-	store->last_error = run->ret < 0 ? -run->ret : EIO;
-	store->last_error_at = nhca_run_offset(run) + got;
+	store->last_error = io->ret < 0 ? -io->ret : EIO;
+	store->last_error_at = nhca_io_offset(io) + got;
 }
 
 /* Change the states of blocks that were read.  After an error none of them is used. */
-static void fill_finish(struct nhca_direct_pool *pool, struct nhca_direct_run *run)
+static void io_read_finish(struct nhca_direct_pool *pool, struct nhca_direct_io *io)
 {
-	struct nhca_store *store = run->store;
-	u32 got = clamp_t(ssize_t, run->ret, 0, run->bytes);
+	struct nhca_store *store = io->store;
+	u32 got = clamp_t(ssize_t, io->ret, 0, io->bytes);
 	u32 i, left = got;
 
 	store->reads++;
 	store->read_bytes += got;
 	nhca_direct_count(pool, NHCA_CNT_DIRECT_READ_BYTES, got);
-	if (got < run->bytes)
-		nhca_run_failed(run, got);
-	for (i = 0; i < run->n; i++) {
-		u32 n = min(left, run->bvec[i].bv_len);
+	if (got < io->bytes)
+		nhca_io_failed(io, got);
+	for (i = 0; i < io->n; i++) {
+		u32 n = min(left, io->bvec[i].bv_len);
 
 		left -= n;
-		nhca_arr_filled(pool, run->arr[i], n);
+		nhca_arr_filled(pool, io->arr[i], n);
 		if (store->dying)
-			nhca_arr_drop(pool, run->arr[i]);
+			nhca_arr_drop(pool, io->arr[i]);
 	}
 }
 
-static void run_finish(struct nhca_direct_pool *pool, struct nhca_direct_run *run)
+static void io_finish(struct nhca_direct_pool *pool, struct nhca_direct_io *io)
 {
-	struct nhca_store *store = run->store;
+	struct nhca_store *store = io->store;
 
 	lockdep_assert_held(&pool->lock);
 	nhca_direct_count(pool, NHCA_CNT_DIRECT_ENDED, 1);
-	trace_nhca_direct_ended(nhca_direct_dev(pool), store->backing.key, run->kind,
-				nhca_run_offset(run), run->ret);
-	if (run->kind == NHCA_RUN_READ)
-		fill_finish(pool, run);
-	else if (!nhca_drain_finish(pool, run))
+	trace_nhca_direct_ended(nhca_direct_dev(pool), store->backing.key, io->kind,
+				nhca_io_offset(io), io->ret);
+	if (io->kind == NHCA_IO_READ)
+		io_read_finish(pool, io);
+	else if (!nhca_drain_finish(pool, io))
 		return;
-	list_add(&run->list, &pool->free_runs);
+	list_add(&io->list, &pool->free_ios);
 	if (!--store->io && !store->ndirty && !store->flush_busy && store->dying)
 		wake_up_all(&pool->idle);
 	nhca_direct_more(pool);
 }
 
-void nhca_pool_tell(struct nhca_direct_pool *pool)
+void nhca_direct_pool_complete(struct nhca_direct_pool *pool)
 {
-	struct nhca_direct_run *run, *next;
+	struct nhca_direct_io *io, *next;
 	struct nhca_feed *feed;
 	bool resumed;
 
 	spin_lock(&pool->lock);
-	llist_for_each_entry_safe(run, next, llist_reverse_order(llist_del_all(&pool->done)), done)
-		run_finish(pool, run);
+	llist_for_each_entry_safe(io, next, llist_reverse_order(llist_del_all(&pool->done)), done)
+		io_finish(pool, io);
 	while ((feed = list_first_entry_or_null(&pool->woken, struct nhca_feed, line))) {
 		list_del_init(&feed->line);
 		spin_unlock(&pool->lock);
@@ -341,14 +341,14 @@ void nhca_pool_tell(struct nhca_direct_pool *pool)
 		spin_lock(&pool->lock);
 		/* an owner that does not go on uses no ARR: let the next one in line try */
 		if (!resumed)
-			nhca_pool_wake(pool);
+			nhca_direct_pool_wake(pool);
 	}
 	spin_unlock(&pool->lock);
 }
 
-static void pool_tell(struct nhca_bh *bh)
+static void pool_complete(struct nhca_bh *bh)
 {
-	nhca_pool_tell(container_of(bh, struct nhca_direct_pool, tell));
+	nhca_direct_pool_complete(container_of(bh, struct nhca_direct_pool, complete_bh));
 }
 
 /* ---- life ---- */
@@ -365,7 +365,7 @@ void nhca_store_init(struct nhca_store *store)
 	INIT_LIST_HEAD(&store->arrs);
 	INIT_WORK(&store->work, store_work);
 	nhca_flush_init(store);
-	store->depth = clamp_t(u32, (store->depth ?: NHCA_DIRECT_DEPTH) / PAGE_SIZE, NHCA_RUN_FIRST,
+	store->depth = clamp_t(u32, (store->depth ?: NHCA_DIRECT_DEPTH) / PAGE_SIZE, NHCA_IO_FIRST,
 			       pool->num / 2);
 	nhca_store_debug_add(store);
 }
@@ -382,7 +382,7 @@ static bool store_idle(struct nhca_store *store)
 
 /*
  * Drop ARRs of a region that is being freed.  Blocks that are being read are dropped when their I/O
- * has ended: fill_finish().  DIRTY blocks have bytes that were acknowledged, so they are still
+ * has ended: io_read_finish().  DIRTY blocks have bytes that were acknowledged, so they are still
  * written.  Return: true if there may be more to drop.
  */
 static bool store_drop(struct nhca_store *store)
@@ -437,8 +437,8 @@ void nhca_store_stop(struct nhca_store *store)
 		spin_lock_bh(&pool->lock);
 	}
 	/* owners that wait for an ARR may wait for this region */
-	while (!list_empty(&pool->line))
-		nhca_pool_wake(pool);
+	while (!list_empty(&pool->waiters))
+		nhca_direct_pool_wake(pool);
 	spin_unlock_bh(&pool->lock);
 	nhca_store_kick(store);
 	stop_wait(store);
@@ -453,7 +453,7 @@ void nhca_store_stop(struct nhca_store *store)
 }
 
 /* Allocate nhca_direct_pool.edges.  Return: 0 or -ENOMEM. */
-static int fill_edges(struct nhca_direct_pool *pool)
+static int io_edges(struct nhca_direct_pool *pool)
 {
 	u32 i;
 
@@ -470,37 +470,37 @@ static int fill_edges(struct nhca_direct_pool *pool)
 	return 0;
 }
 
-int nhca_fill_init(struct nhca_direct_pool *pool)
+int nhca_io_init(struct nhca_direct_pool *pool)
 {
 	u32 i;
 
-	INIT_LIST_HEAD(&pool->free_runs);
+	INIT_LIST_HEAD(&pool->free_ios);
 	init_llist_head(&pool->done);
 	init_waitqueue_head(&pool->idle);
-	nhca_bh_init(&pool->tell, pool_tell);
+	nhca_bh_init(&pool->complete_bh, pool_complete);
 	INIT_DELAYED_WORK(&pool->poll, pool_poll);
-	pool->nruns = clamp_t(u32, pool->num / 4, 8, 256);
-	pool->runs = kvcalloc(pool->nruns, sizeof(*pool->runs), GFP_KERNEL_ACCOUNT);
+	pool->nios = clamp_t(u32, pool->num / 4, 8, 256);
+	pool->ios = kvcalloc(pool->nios, sizeof(*pool->ios), GFP_KERNEL_ACCOUNT);
 	/* WQ_MEM_RECLAIM: this host may get free memory only after a peer has read its data */
 	pool->wq = alloc_workqueue("nhca_direct", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	if (!pool->runs || !pool->wq)
+	if (!pool->ios || !pool->wq)
 		return -ENOMEM;
-	for (i = 0; i < pool->nruns; i++)
-		list_add_tail(&pool->runs[i].list, &pool->free_runs);
-	return fill_edges(pool);
+	for (i = 0; i < pool->nios; i++)
+		list_add_tail(&pool->ios[i].list, &pool->free_ios);
+	return io_edges(pool);
 }
 
-void nhca_fill_fini(struct nhca_direct_pool *pool)
+void nhca_io_fini(struct nhca_direct_pool *pool)
 {
 	u32 i;
 
 	cancel_delayed_work_sync(&pool->poll);
-	/* run_put() may still be about to queue the bottom half */
+	/* io_put() may still be about to queue the bottom half */
 	synchronize_rcu();
-	nhca_bh_kill(&pool->tell);
+	nhca_bh_kill(&pool->complete_bh);
 	/* the kill may have removed a bottom half that had not run */
 	local_bh_disable();
-	nhca_pool_tell(pool);
+	nhca_direct_pool_complete(pool);
 	local_bh_enable();
 	if (pool->wq)
 		destroy_workqueue(pool->wq);
@@ -508,5 +508,5 @@ void nhca_fill_fini(struct nhca_direct_pool *pool)
 		if (pool->edges[i])
 			__free_page(pool->edges[i]);
 	kfree(pool->edges);
-	kvfree(pool->runs);
+	kvfree(pool->ios);
 }
