@@ -57,7 +57,7 @@ struct fault_want {
  * @arg:         argument of @resume
  * @busy:        the worker is queued, or faults @want in; or nhca_fault_begin() was called, and
  *               nhca_fault_end() was not
- * @tell:        the owner waits for the end, because it has not canceled the request
+ * @owner_waits: the owner waits for the end, because it has not canceled the request
  * @syncing:     the current wait is one of nhca_fault_sync()
  * @flushed:     operation @feed.write_op is a FLUSH, and has ended
  * @writes:      parts of write operations that are not on the disk yet
@@ -77,7 +77,7 @@ struct nhca_fault {
 	void (*resume)(void *arg);
 	void *arg;
 	bool busy;
-	bool tell;
+	bool owner_waits;
 	bool syncing;
 	bool flushed;
 	u32 writes;
@@ -115,14 +115,14 @@ static void fault_work(struct work_struct *work)
 
 	spin_lock_bh(&f->lock);
 	/* -EBUSY: the memory changes all the time, so the owner may retry without a limit */
-	if (n < 0 && n != -EBUSY && f->tell) {
+	if (n < 0 && n != -EBUSY && f->owner_waits) {
 		f->failed_id = nhca_odp_id(want.odp);
 		f->failed_off = want.off;
 		f->failed_mode = want.mode;
 		f->failed_at = jiffies;
 	}
 	WRITE_ONCE(f->busy, false);
-	if (f->tell && f->resume)
+	if (f->owner_waits && f->resume)
 		f->resume(f->arg);
 	spin_unlock_bh(&f->lock);
 
@@ -171,7 +171,7 @@ void nhca_fault_cancel(struct nhca_fault *f)
 		return;
 	spin_lock_bh(&f->lock);
 	fault_abort(f);
-	WRITE_ONCE(f->tell, false);
+	WRITE_ONCE(f->owner_waits, false);
 	f->failed_id = 0;
 	spin_unlock_bh(&f->lock);
 }
@@ -182,7 +182,7 @@ void nhca_fault_free(struct nhca_fault *f)
 		return;
 	spin_lock_bh(&f->lock);
 	fault_abort(f);
-	WRITE_ONCE(f->tell, false);
+	WRITE_ONCE(f->owner_waits, false);
 	f->resume = NULL;
 	spin_unlock_bh(&f->lock);
 	nhca_fault_put(f);
@@ -190,7 +190,7 @@ void nhca_fault_free(struct nhca_fault *f)
 
 bool nhca_fault_has_job(const struct nhca_fault *f)
 {
-	return READ_ONCE(f->busy) && READ_ONCE(f->tell);
+	return READ_ONCE(f->busy) && READ_ONCE(f->owner_waits);
 }
 
 /* Check whether this request has just failed.  Each failure is reported once. */
@@ -226,7 +226,7 @@ bool nhca_fault_begin(struct nhca_fault *f)
 		refcount_inc(&f->ref);
 	}
 	/* in either case the owner will try again when the current wait has ended */
-	WRITE_ONCE(f->tell, true);
+	WRITE_ONCE(f->owner_waits, true);
 	spin_unlock_bh(&f->lock);
 	return begun;
 }
@@ -238,7 +238,7 @@ bool nhca_fault_end(struct nhca_fault *f)
 	spin_lock_bh(&f->lock);
 	WARN_ON_ONCE(!f->busy);
 	WRITE_ONCE(f->busy, false);
-	resume = f->tell && f->resume;
+	resume = f->owner_waits && f->resume;
 	if (resume)
 		f->resume(f->arg);
 	spin_unlock_bh(&f->lock);
@@ -314,7 +314,7 @@ int nhca_fault_sync(struct nhca_fault *f)
 			f->syncing = true;
 			refcount_inc(&f->ref);
 		}
-		WRITE_ONCE(f->tell, true);
+		WRITE_ONCE(f->owner_waits, true);
 	}
 	spin_unlock_bh(&f->lock);
 	return err;
@@ -362,14 +362,14 @@ int nhca_fault_request(struct nhca_fault *f, struct nhca_odp *odp, u64 off, u64 
 	spin_lock_bh(&f->lock);
 	if (f->busy) {
 		/* the owner will call again when the current request has ended */
-		WRITE_ONCE(f->tell, true);
+		WRITE_ONCE(f->owner_waits, true);
 	} else if (fault_failed(f, &want)) {
 		err = -EACCES;
 	} else {
 		f->want = want;
 		nhca_odp_get(want.odp);
 		WRITE_ONCE(f->busy, true);
-		WRITE_ONCE(f->tell, true);
+		WRITE_ONCE(f->owner_waits, true);
 		refcount_inc(&f->ref);
 		nhca_faultq_add(nhca_odp_faultq(odp), NHCA_FAULTQ_AWAITED, &f->work);
 	}

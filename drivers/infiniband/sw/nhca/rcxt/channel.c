@@ -91,7 +91,7 @@ void nhca_channel_violated(struct nhca_channel *ch, const struct nhca_rxeth *x,
 			   const struct nhca_rcxt_id *local, u64 pvo,
 			   enum nhca_channel_counter why)
 {
-	bool tell;
+	bool raise;
 
 	spin_lock_bh(&ch->lock);
 	ch->violation.why = why;
@@ -99,10 +99,10 @@ void nhca_channel_violated(struct nhca_channel *ch, const struct nhca_rxeth *x,
 	ch->violation.rcxt = nhca_rcxt_id64(local);
 	ch->violation.tid = x->tid;
 	ch->violation.pvo = pvo;
-	tell = !ch->told;
-	ch->told = true;
+	raise = !ch->event_raised;
+	ch->event_raised = true;
 	spin_unlock_bh(&ch->lock);
-	if (tell)
+	if (raise)
 		channel_event(ch, IB_EVENT_QP_ACCESS_ERR);
 }
 
@@ -645,7 +645,7 @@ unsigned int nhca_channel_dump(struct nhca_channel *ch, struct nhca_channel_info
 void nhca_channel_query(struct nhca_channel *ch, struct nhca_channel_info *info)
 {
 	spin_lock_bh(&ch->lock);
-	ch->told = false;
+	ch->event_raised = false;
 	spin_unlock_bh(&ch->lock);
 	nhca_channel_dump(ch, info);
 }

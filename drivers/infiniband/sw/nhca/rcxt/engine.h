@@ -206,7 +206,7 @@ struct nhca_channel_counts {
  *           first and the last one, or NHCA_RCXT_NONE; code that adds or removes an rCxt also holds
  *           the rCxt's lock
  * @fifo:    receive FIFO
- * @told:    a violation has raised IB_EVENT_QP_ACCESS_ERR since the last query
+ * @event_raised: a violation has raised IB_EVENT_QP_ACCESS_ERR since the last query
  * @violation: the last violation, for struct nhca_channel_info
  * @paths:   path cache: address vectors to peers, each with a reference
  * @next_path: element of @paths that is replaced next: the oldest one
@@ -263,7 +263,7 @@ struct nhca_channel {
 		u32 last;
 	} noticed;
 	struct nhca_fifo fifo;
-	bool told;
+	bool event_raised;
 	struct {
 		u32 why;
 		u32 channel;

@@ -33,7 +33,7 @@ static void fetch_release(struct nhca_channel *ch)
 	nhca_ring_release(&ch->sq, oldest);
 }
 
-static void fetch_complete(struct nhca_channel *ch, u64 wr_id, bool tell,
+static void fetch_complete(struct nhca_channel *ch, u64 wr_id, bool signaled,
 			   enum ib_wc_status status, int err, const struct nhca_rcxt_id *id,
 			   u32 tid)
 {
@@ -51,7 +51,7 @@ static void fetch_complete(struct nhca_channel *ch, u64 wr_id, bool tell,
 
 	/* release the slot first, so that a program that polls the completion can post again */
 	fetch_release(ch);
-	if (tell)
+	if (signaled)
 		nhca_channel_complete(ch, false, &cqe, false);
 }
 
