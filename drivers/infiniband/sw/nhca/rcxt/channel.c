@@ -205,7 +205,7 @@ static void channel_end(struct nhca_channel *ch, const struct nhca_rcxt_id *id,
 		nhca_rcxt_end(&rd->pool, rc, NHCA_RCXT_IDLE);
 		/* no tid is higher, so no packet can begin another transfer */
 		rc->tid = U32_MAX;
-		left->copies |= !nhca_rcxt_quiet(rc);
+		left->copies |= !nhca_rcxt_no_copies(rc);
 		left->packets |= rc->wrote || rc->answers;
 		left->pages |= rc->wrote;
 	}
@@ -494,7 +494,7 @@ static void channel_init(struct nhca_channel *ch, struct ib_qp *ibqp, const stru
 	INIT_LIST_HEAD(&ch->free);
 	INIT_LIST_HEAD(&ch->order);
 	spin_lock_init(&ch->lock);
-	INIT_LIST_HEAD(&ch->asked);
+	INIT_LIST_HEAD(&ch->requested);
 }
 
 /* Let packets find the channel, and charge its rCxts to the user who creates it. */
@@ -587,7 +587,7 @@ void nhca_channel_destroy(struct nhca_channel *ch)
 	nhca_rcxt_user_put(&ch->rd->pool, ch->rcxts.user);
 	list_del(&ch->list);
 	mutex_unlock(&ch->rd->mutex);
-	list_splice_tail_init(&ch->asked, &ch->sending);
+	list_splice_tail_init(&ch->requested, &ch->sending);
 	list_splice_tail_init(&ch->ended, &ch->sending);
 	list_for_each_entry_safe(s, next, &ch->sending, list) {
 		nhca_av_put(s->av);

@@ -100,7 +100,7 @@ enum nhca_drr_state {
 
 /**
  * struct nhca_sending - a transfer that a channel sends
- * @list:    entry in nhca_channel.sending, .asked, .ended or .free
+ * @list:    entry in nhca_channel.sending, .requested, .ended or .free
  * @order:   writes: entry in nhca_channel.order
  * @answer:  true: the transfer answers a read request of a peer, and the struct comes from
  *           kmalloc(); false: the transfer is a write of this channel, and the struct is an element
@@ -124,8 +124,8 @@ enum nhca_drr_state {
  * @qpn:     QPN of the peer's channel
  * @rx:      fields of the RXETH that all packets have in common
  *
- * While the transfer is in nhca_channel.asked, nhca_channel.lock protects it.  After that, the CPU
- * that has the channel's turn owns the transfer.
+ * While the transfer is in nhca_channel.requested, nhca_channel.lock protects it.  After that, the
+ * CPU that has the channel's turn owns the transfer.
  */
 struct nhca_sending {
 	struct list_head list;
@@ -201,7 +201,7 @@ struct nhca_channel_counts {
  * The CPU that has the channel's turn (NHCA_DRR_RUNNING) owns all members from @sq to @burst.
  *
  * @lock:    protects the members after it, except @counts and @memcg; held for short times
- * @asked:   reads of peers that the send engine has not moved to @sending yet
+ * @requested: reads of peers that the send engine has not moved to @sending yet
  * @noticed: list of rCxts in the state RELEASING, in the order of their notices: indices of the
  *           first and the last one, or NHCA_RCXT_NONE; code that adds or removes an rCxt also holds
  *           the rCxt's lock
@@ -257,7 +257,7 @@ struct nhca_channel {
 
 	/* all below except counts and memcg */
 	spinlock_t lock;
-	struct list_head asked;
+	struct list_head requested;
 	struct {
 		u32 first;
 		u32 last;

@@ -11,37 +11,37 @@
  */
 #include "engine.h"
 
-static struct nhca_rcxt *line_entry(struct nhca_channel *ch, u32 index)
+static struct nhca_rcxt *noticed_entry(struct nhca_channel *ch, u32 index)
 {
 	return &ch->rd->pool.rcxts[index];
 }
 
-static void line_add(struct nhca_channel *ch, struct nhca_rcxt *rc)
+static void noticed_add(struct nhca_channel *ch, struct nhca_rcxt *rc)
 {
 	u32 index = nhca_rcxt_index(&ch->rd->pool, rc);
 
 	spin_lock_bh(&ch->lock);
-	rc->line_next = NHCA_RCXT_NONE;
-	rc->line_prev = ch->noticed.last;
+	rc->noticed_next = NHCA_RCXT_NONE;
+	rc->noticed_prev = ch->noticed.last;
 	if (ch->noticed.last != NHCA_RCXT_NONE)
-		line_entry(ch, ch->noticed.last)->line_next = index;
+		noticed_entry(ch, ch->noticed.last)->noticed_next = index;
 	else
 		WRITE_ONCE(ch->noticed.first, index);
 	ch->noticed.last = index;
 	spin_unlock_bh(&ch->lock);
 }
 
-static void line_remove(struct nhca_channel *ch, struct nhca_rcxt *rc)
+static void noticed_remove(struct nhca_channel *ch, struct nhca_rcxt *rc)
 {
 	spin_lock_bh(&ch->lock);
-	if (rc->line_next != NHCA_RCXT_NONE)
-		line_entry(ch, rc->line_next)->line_prev = rc->line_prev;
+	if (rc->noticed_next != NHCA_RCXT_NONE)
+		noticed_entry(ch, rc->noticed_next)->noticed_prev = rc->noticed_prev;
 	else
-		ch->noticed.last = rc->line_prev;
-	if (rc->line_prev != NHCA_RCXT_NONE)
-		line_entry(ch, rc->line_prev)->line_next = rc->line_next;
+		ch->noticed.last = rc->noticed_prev;
+	if (rc->noticed_prev != NHCA_RCXT_NONE)
+		noticed_entry(ch, rc->noticed_prev)->noticed_next = rc->noticed_next;
 	else
-		WRITE_ONCE(ch->noticed.first, rc->line_next);
+		WRITE_ONCE(ch->noticed.first, rc->noticed_next);
 	spin_unlock_bh(&ch->lock);
 }
 
@@ -49,14 +49,14 @@ static void line_remove(struct nhca_channel *ch, struct nhca_rcxt *rc)
  * Get the id of the first rCxt in nhca_channel.noticed.  The rCxt may be released before the caller
  * takes the rCxt's lock.  Return: false if the list is empty.
  */
-static bool line_first(struct nhca_channel *ch, struct nhca_rcxt_id *id)
+static bool noticed_first(struct nhca_channel *ch, struct nhca_rcxt_id *id)
 {
 	if (READ_ONCE(ch->noticed.first) == NHCA_RCXT_NONE)
 		return false;
 	spin_lock_bh(&ch->lock);
 	id->index = ch->noticed.first;
 	if (id->index != NHCA_RCXT_NONE)
-		id->key = line_entry(ch, id->index)->key;
+		id->key = noticed_entry(ch, id->index)->key;
 	spin_unlock_bh(&ch->lock);
 	return id->index != NHCA_RCXT_NONE;
 }
@@ -79,13 +79,13 @@ static void notice_cqe(struct nhca_cqe *cqe, const struct nhca_rcxt *rc,
 
 void nhca_notice_wait(struct nhca_channel *ch, struct nhca_rcxt *rc)
 {
-	line_add(ch, rc);
+	noticed_add(ch, rc);
 }
 
 void nhca_notice_forget(struct nhca_channel *ch, struct nhca_rcxt *rc)
 {
 	if (rc->state == NHCA_RCXT_RELEASING)
-		line_remove(ch, rc);
+		noticed_remove(ch, rc);
 }
 
 /*
@@ -99,7 +99,7 @@ static bool notice_released(struct nhca_channel *ch, struct nhca_rcxt *rc)
 		nhca_rcxt_released(rc);
 		return true;
 	}
-	line_add(ch, rc);
+	noticed_add(ch, rc);
 	/* a release may have kicked the channel before the rCxt was in the list: check again */
 	if (nhca_zcopy_released(ch->flow, rc->zcopy))
 		nhca_drr_ready(ch, true);
@@ -128,7 +128,7 @@ void nhca_notice_rx(struct nhca_channel *ch, const struct nhca_rx *rx)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
 	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &x->rcxt);
-	enum nhca_rcxt_verdict verdict = NHCA_RCXT_TAKE;
+	enum nhca_rcxt_verdict verdict = NHCA_RCXT_ACCEPT;
 	enum nhca_rcxt_lookup lookup;
 	bool answered = false, written = false;
 	struct nhca_rcxt *rc;
@@ -185,12 +185,12 @@ static bool notice_complete(struct nhca_channel *ch, const struct nhca_rcxt_id *
 	bool there, released;
 
 	spin_lock_bh(lock);
-	/* the rCxt may have been released since line_first() */
+	/* the rCxt may have been released since noticed_first() */
 	there = !nhca_rcxt_find(&ch->rd->pool, ch->qpn, id, &rc) &&
 		rc->state == NHCA_RCXT_RELEASING;
 	released = there && nhca_zcopy_released(ch->flow, rc->zcopy);
 	if (released) {
-		line_remove(ch, rc);
+		noticed_remove(ch, rc);
 		nhca_rcxt_released(rc);
 		notice_cqe(&cqe, rc, id);
 	}
@@ -206,7 +206,7 @@ bool nhca_notice_complete(struct nhca_channel *ch, u32 *cost)
 	u32 n;
 
 	for (n = 0; n < NHCA_CH_FORGET; n++, ++*cost)
-		if (!line_first(ch, &id) || !notice_complete(ch, &id))
+		if (!noticed_first(ch, &id) || !notice_complete(ch, &id))
 			return false;
 	return true;
 }

@@ -116,7 +116,7 @@ int nhca_rcxt_acquire(struct nhca_rcxt_pool *pool, u32 channel, struct nhca_rcxt
 		*rc = (struct nhca_rcxt) {
 			.key = key,
 			.channel = channel,
-			.uid = user ? user->uid : NHCA_RCXT_NOBODY,
+			.uid = user ? user->uid : NHCA_RCXT_NO_USER,
 		};
 		list_insert(pool, list, rc);
 		/*

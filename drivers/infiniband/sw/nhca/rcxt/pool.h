@@ -30,7 +30,7 @@
 #define NHCA_RCXT_DEFAULT	100000u		/* rCxts of a device */
 #define NHCA_RCXT_MAX		BIT(20)
 #define NHCA_RCXT_NONE		U32_MAX		/* end of a list */
-#define NHCA_RCXT_NOBODY	U32_MAX		/* INVALID_UID: no limits of a user apply */
+#define NHCA_RCXT_NO_USER	U32_MAX		/* INVALID_UID: no limits of a user apply */
 /* the bitmap of a transfer of at most this number of packets is in the rCxt itself, in 8 bytes */
 #define NHCA_RCXT_FEW		64u
 
@@ -44,7 +44,7 @@
  * @NHCA_RCXT_RELEASING: initiator of a write: the notice has arrived; the write completes when no
  *                     packet refers to its pages any more
  * @NHCA_RCXT_READING: initiator of a read: not all payload has arrived
- * @NHCA_RCXT_SINKING: target of a write: not all payload has arrived
+ * @NHCA_RCXT_RECEIVING: target of a write: not all payload has arrived
  * @NHCA_RCXT_ANSWERING: target of a read: not all payload is sent
  * @NHCA_RCXT_ANSWERED: target of a read: all payload is sent, the notice has not arrived; a peer
  *                     may begin another transfer
@@ -58,7 +58,7 @@ enum nhca_rcxt_state {
 	NHCA_RCXT_WAITING,
 	NHCA_RCXT_RELEASING,
 	NHCA_RCXT_READING,
-	NHCA_RCXT_SINKING,
+	NHCA_RCXT_RECEIVING,
 	NHCA_RCXT_ANSWERING,
 	NHCA_RCXT_ANSWERED,
 	NHCA_RCXT_DONE,
@@ -75,7 +75,7 @@ enum nhca_rcxt_state {
  * @next, @prev: indices of neighbors; in the pool: only @next, in the free list; acquired: both, in
  *           the list of the channel; the pool's lock protects them
  * @total:   bytes of the transfer
- * @missing: READING, SINKING: number of packets that have not arrived
+ * @missing: READING, RECEIVING: number of packets that have not arrived
  * @zcopy:   WAITING, RELEASING: number (nhca_zcopy_seq()) of the last zero-copy reference that the
  *           transfer can have
  * @segment: payload bytes of each packet but the last
@@ -90,10 +90,10 @@ enum nhca_rcxt_state {
  *           refer to its pages
  * @answers: a peer has read: the engine may make packets of an answer
  * @awaited: a work request of the channel waits until no CPU copies payload: see nhca_rcxt_await()
- * @uid:     user against whose limits the rCxt counts, or NHCA_RCXT_NOBODY
- * @pvo:     READING, SINKING: destination of the transfer's first byte
- * @line_next, @line_prev: RELEASING: indices of the neighbors in nhca_channel.noticed
- * @bits:    READING, SINKING: bit i is set if packet i has arrived; at most NHCA_RCXT_FEW packets
+ * @uid:     user against whose limits the rCxt counts, or NHCA_RCXT_NO_USER
+ * @pvo:     READING, RECEIVING: destination of the transfer's first byte
+ * @noticed_next, @noticed_prev: RELEASING: indices of the neighbors in nhca_channel.noticed
+ * @bits:    READING, RECEIVING: bit i is set if packet i has arrived; at most NHCA_RCXT_FEW packets
  * @map:     bitmap as @bits, for more packets, at most NHCA_RCXT_MAX_PACKETS; allocated when the
  *           transfer begins, freed when it ends or is replaced (tid.c); owned by the rCxt
  * @noticed_by: if @noticed is set: QPN of the channel that sent the notice
@@ -125,8 +125,8 @@ struct nhca_rcxt {
 	union {
 		u64 pvo;
 		struct {
-			u32 line_next;
-			u32 line_prev;
+			u32 noticed_next;
+			u32 noticed_prev;
 		};
 	};
 	union {
@@ -219,7 +219,7 @@ void nhca_rcxt_pool_destroy(struct nhca_rcxt_pool *pool);
 /**
  * nhca_rcxt_user_get - count one more channel of a user
  * @pool: pool of the device
- * @uid:  uid of the user in the initial user namespace; not NHCA_RCXT_NOBODY
+ * @uid:  uid of the user in the initial user namespace; not NHCA_RCXT_NO_USER
  * @user: on success set to the user's account, which is valid until nhca_rcxt_user_put()
  * Context: process, sleeps; the caller serializes calls of this function and of
  * nhca_rcxt_user_put().
@@ -256,8 +256,8 @@ int nhca_rcxt_acquire(struct nhca_rcxt_pool *pool, u32 channel, struct nhca_rcxt
  * nhca_rcxt_release - return an rCxt, which may be in any state, to the pool
  * @pool: the pool
  * @list: rCxts of the channel that owns @rc
- * @rc:   the rCxt, from nhca_rcxt_find().  No CPU copies payload for it: nhca_rcxt_quiet() was true
- *        when the caller checked it under the rCxt's lock, which the caller still holds
+ * @rc:   the rCxt, from nhca_rcxt_find().  No CPU copies payload for it: nhca_rcxt_no_copies() was
+ *        true when the caller checked it under the rCxt's lock, which the caller still holds
  * Context: any; the pool's lock and the rCxt's lock held.
  */
 void nhca_rcxt_release(struct nhca_rcxt_pool *pool, struct nhca_rcxt_list *list,

@@ -108,7 +108,7 @@ struct nhca_channel *nhca_channel_create(struct ib_qp *ibqp, const struct nhca_w
  * The function removes the channel from the table, so that packets no longer find it.  Then the
  * function waits for engines that have found the channel (synchronize_rcu_expedited()), for the
  * zero-copy references of its packets (nhca_zcopy_wait_flow()), and for copies of payload
- * (nhca_rcxt_quiet()).  After that, no engine uses the channel, its rings or its rCxts.  Other
+ * (nhca_rcxt_no_copies()).  After that, no engine uses the channel, its rings or its rCxts.  Other
  * channels continue meanwhile.
  * Context: process, sleeps.
  */

@@ -56,7 +56,7 @@ static enum nhca_channel_counter refused(enum nhca_rcxt_verdict verdict)
 		return NHCA_CH_DROP_DUPLICATE;
 	case NHCA_RCXT_DEAD:
 		return NHCA_CH_DROP_ABORTED;
-	case NHCA_RCXT_UNASKED:
+	case NHCA_RCXT_UNSOLICITED:
 		return NHCA_CH_DROP_UNSOLICITED;
 	case NHCA_RCXT_MISMATCH:
 		return NHCA_CH_DROP_MISMATCH;
@@ -202,7 +202,7 @@ static void recv_payload(struct nhca_channel *ch, struct nhca_rx *rx, bool read)
 		lookup = nhca_rcxt_find(pool, ch->qpn, &x->rcxt, &rc);
 		/* a transfer that begins may need a bitmap */
 		old = set_active_memcg(ch->memcg);
-		verdict = lookup ? NHCA_RCXT_TAKE : nhca_rcxt_payload(pool, rc, x, read);
+		verdict = lookup ? NHCA_RCXT_ACCEPT : nhca_rcxt_payload(pool, rc, x, read);
 		set_active_memcg(old);
 		if (!lookup && !verdict)
 			run = nhca_rcxt_run(rc, x, run);
@@ -328,7 +328,7 @@ static void recv_status(struct nhca_channel *ch, struct nhca_rx *rx)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
 	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &x->rcxt);
-	enum nhca_rcxt_verdict verdict = NHCA_RCXT_TAKE;
+	enum nhca_rcxt_verdict verdict = NHCA_RCXT_ACCEPT;
 	enum nhca_rcxt_lookup lookup;
 	struct nhca_rcxt *rc;
 

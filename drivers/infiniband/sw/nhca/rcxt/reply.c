@@ -127,7 +127,7 @@ static void reply_send(struct nhca_channel *ch, const struct nhca_rx *rx, struct
 }
 
 /* Return: true if the request has a valid token for its source address. */
-static bool reply_vouched(struct nhca_channel *ch, const struct nhca_rx *rx)
+static bool reply_validated(struct nhca_channel *ch, const struct nhca_rx *rx)
 {
 	return nhca_token_good(&ch->rd->tokens, &rx->ip.saddr, &rx->ip.daddr,
 			       ktime_get_boottime_seconds(), rx->hdr.rx.token);
@@ -148,7 +148,7 @@ static void reply_mirror(struct nhca_channel *ch, const struct nhca_rxeth *x, u8
  * Count a request without a valid token, and send a challenge, unless the request answers a
  * challenge.  The challenge is as long as the request.
  */
-static void reply_unvouched(struct nhca_channel *ch, const struct nhca_rx *rx, u8 opcode)
+static void reply_unvalidated(struct nhca_channel *ch, const struct nhca_rx *rx, u8 opcode)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
 	struct nhca_hdr h;
@@ -171,7 +171,7 @@ void nhca_reply_challenge(struct nhca_channel *ch, const struct nhca_rx *rx)
 	const struct nhca_rxeth *x = &rx->hdr.rx;
 	bool read = rx->hdr.opcode == NHCA_RX_READ_CHALLENGE;
 	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &x->rcxt);
-	enum nhca_rcxt_verdict verdict = NHCA_RCXT_TAKE;
+	enum nhca_rcxt_verdict verdict = NHCA_RCXT_ACCEPT;
 	enum nhca_rcxt_lookup lookup;
 	struct nhca_rcxt *rc;
 	struct nhca_hdr h;
@@ -227,10 +227,10 @@ void nhca_reply_probe(struct nhca_channel *ch, const struct nhca_rx *rx)
 		h.rx.status = nhca_rcxt_status(rc, x, map, room, &len, &h.rx.have);
 	spin_unlock(lock);
 
-	if (nhca_recv_refused(ch, x, lookup, NHCA_RCXT_TAKE)) {
+	if (nhca_recv_refused(ch, x, lookup, NHCA_RCXT_ACCEPT)) {
 		/* dropped */
-	} else if (len && !reply_vouched(ch, rx)) {
-		reply_unvouched(ch, rx, NHCA_RX_PROBE_CHALLENGE);
+	} else if (len && !reply_validated(ch, rx)) {
+		reply_unvalidated(ch, rx, NHCA_RX_PROBE_CHALLENGE);
 	} else {
 		h.rx.length = len;
 		nhca_iter_bytes(&it, map);
@@ -244,7 +244,7 @@ void nhca_reply_fence(struct nhca_channel *ch, const struct nhca_rx *rx)
 	const struct nhca_rxeth *x = &rx->hdr.rx;
 	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &x->rcxt);
 	enum nhca_rx_status status = NHCA_RX_ST_NONE;
-	enum nhca_rcxt_verdict verdict = NHCA_RCXT_TAKE;
+	enum nhca_rcxt_verdict verdict = NHCA_RCXT_ACCEPT;
 	enum nhca_rcxt_lookup lookup;
 	struct nhca_rcxt *rc;
 	struct nhca_hdr h;
@@ -298,11 +298,11 @@ static struct nhca_sending *reply_new(struct nhca_channel *ch, const struct nhca
 }
 
 /* Send a challenge for a read request without a valid token, if the rCxt would accept it. */
-static void reply_read_unvouched(struct nhca_channel *ch, const struct nhca_rx *rx)
+static void reply_read_unvalidated(struct nhca_channel *ch, const struct nhca_rx *rx)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
 	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &x->rcxt);
-	enum nhca_rcxt_verdict verdict = NHCA_RCXT_TAKE;
+	enum nhca_rcxt_verdict verdict = NHCA_RCXT_ACCEPT;
 	enum nhca_rcxt_lookup lookup;
 	struct nhca_rcxt *rc;
 
@@ -312,14 +312,14 @@ static void reply_read_unvouched(struct nhca_channel *ch, const struct nhca_rx *
 		verdict = nhca_rcxt_may_request(rc, x);
 	spin_unlock(lock);
 	if (!nhca_recv_refused(ch, x, lookup, verdict))
-		reply_unvouched(ch, rx, NHCA_RX_READ_CHALLENGE);
+		reply_unvalidated(ch, rx, NHCA_RX_READ_CHALLENGE);
 }
 
 void nhca_reply_read(struct nhca_channel *ch, const struct nhca_rx *rx)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
 	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &x->rcxt);
-	enum nhca_rcxt_verdict verdict = NHCA_RCXT_TAKE;
+	enum nhca_rcxt_verdict verdict = NHCA_RCXT_ACCEPT;
 	enum nhca_rcxt_lookup lookup;
 	struct nhca_sending *s;
 	struct nhca_rcxt *rc;
@@ -328,8 +328,8 @@ void nhca_reply_read(struct nhca_channel *ch, const struct nhca_rx *rx)
 		nhca_recv_drop(ch, x, NHCA_CH_DROP_SEGMENT);
 		return;
 	}
-	if (!reply_vouched(ch, rx)) {
-		reply_read_unvouched(ch, rx);
+	if (!reply_validated(ch, rx)) {
+		reply_read_unvalidated(ch, rx);
 		return;
 	}
 	s = reply_new(ch, rx);
@@ -349,7 +349,7 @@ void nhca_reply_read(struct nhca_channel *ch, const struct nhca_rx *rx)
 		return;
 	}
 	spin_lock(&ch->lock);
-	list_add_tail(&s->list, &ch->asked);
+	list_add_tail(&s->list, &ch->requested);
 	spin_unlock(&ch->lock);
 	/* the bottom half runs the send engine after this softirq */
 	nhca_drr_ready(ch, true);

@@ -73,29 +73,29 @@ static bool send_released(struct nhca_channel *ch, u32 *cost)
 }
 
 /**
- * enum send_rest - what the send engine has to do for a transfer in progress
- * @SEND_NOTHING: end the transfer, which was canceled or replaced, or whose rCxt was released
+ * enum send_state - what the send engine has to do for a transfer in progress
+ * @SEND_CANCELED: end the transfer, which was canceled or replaced, or whose rCxt was released
  * @SEND_PACKETS: send the next packets of the transfer
- * @SEND_NO_MORE: end the transfer, because a notice of the peer says that all bytes are placed
+ * @SEND_PLACED: end the transfer, because a notice of the peer says that all bytes are placed
  */
-enum send_rest {
-	SEND_NOTHING,
+enum send_state {
+	SEND_CANCELED,
 	SEND_PACKETS,
-	SEND_NO_MORE,
+	SEND_PLACED,
 };
 
-static enum send_rest send_rest(struct nhca_channel *ch, const struct nhca_sending *s)
+static enum send_state send_state(struct nhca_channel *ch, const struct nhca_sending *s)
 {
 	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &s->local);
-	enum send_rest rest = SEND_NOTHING;
+	enum send_state state = SEND_CANCELED;
 	struct nhca_rcxt *rc;
 
 	spin_lock_bh(lock);
 	if (!nhca_rcxt_find(&ch->rd->pool, ch->qpn, &s->local, &rc) &&
 	    nhca_rcxt_sends(rc, s->rx.tid))
-		rest = rc->noticed ? SEND_NO_MORE : SEND_PACKETS;
+		state = rc->noticed ? SEND_PLACED : SEND_PACKETS;
 	spin_unlock_bh(lock);
-	return rest;
+	return state;
 }
 
 /*
@@ -246,7 +246,7 @@ static void send_refused(struct nhca_channel *ch, struct nhca_sending *s)
 }
 
 /* Send the batch if it has another address vector than @s, because a batch has only one. */
-static void send_way(struct nhca_channel *ch, const struct nhca_sending *s)
+static void send_flush_av(struct nhca_channel *ch, const struct nhca_sending *s)
 {
 	if (ch->burst->av != s->av)
 		nhca_burst_flush(ch->burst);
@@ -271,7 +271,7 @@ static u32 send_stretch(struct nhca_channel *ch, struct nhca_sending *s, u32 max
 {
 	u32 sent, n;
 
-	send_way(ch, s);
+	send_flush_av(ch, s);
 	for (sent = 0; sent < max && s->left; sent += n) {
 		if (nhca_flow_blocked(ch->flow, s->answer))
 			break;
@@ -309,11 +309,11 @@ static int send_next(struct nhca_channel *ch, u32 left)
 
 	if (!s)
 		return 0;
-	switch (send_rest(ch, s)) {
-	case SEND_NOTHING:
+	switch (send_state(ch, s)) {
+	case SEND_CANCELED:
 		nhca_send_end(ch, s, IB_WC_WR_FLUSH_ERR);
 		return 1;
-	case SEND_NO_MORE:
+	case SEND_PLACED:
 		nhca_send_end(ch, s, send_over(ch, s, false));
 		return 1;
 	default:
@@ -333,16 +333,16 @@ void nhca_send_sweep(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 	/* ch->order has only writes; send_next() ends canceled answers without a packet */
 	list_for_each_entry_safe(s, next, &ch->order, order)
 		if (s->local.index == id->index && !s->status &&
-		    send_rest(ch, s) == SEND_NOTHING)
+		    send_state(ch, s) == SEND_CANCELED)
 			nhca_send_end(ch, s, IB_WC_WR_FLUSH_ERR);
 }
 
-static void send_asked(struct nhca_channel *ch)
+static void send_requested(struct nhca_channel *ch)
 {
-	if (list_empty_careful(&ch->asked))
+	if (list_empty_careful(&ch->requested))
 		return;
 	spin_lock_bh(&ch->lock);
-	list_splice_tail_init(&ch->asked, &ch->sending);
+	list_splice_tail_init(&ch->requested, &ch->sending);
 	spin_unlock_bh(&ch->lock);
 }
 
@@ -372,7 +372,7 @@ static bool send_pass(struct nhca_channel *ch, int *left)
 	while (*left > 0) {
 		if (nhca_channel_failed(ch))
 			return true;
-		send_asked(ch);
+		send_requested(ch);
 		taken = send_fetch(ch);
 		/* a fetch costs a unit, because a program can post as fast as this loop runs */
 		if (taken != NHCA_FETCHED_NONE)
@@ -398,7 +398,7 @@ static u32 send_forget(struct nhca_channel *ch)
 	struct nhca_sending *s;
 	u32 n;
 
-	send_asked(ch);
+	send_requested(ch);
 	for (n = 0; n < NHCA_CH_FORGET; n++) {
 		s = list_first_entry_or_null(&ch->sending, struct nhca_sending, list);
 		if (!s)

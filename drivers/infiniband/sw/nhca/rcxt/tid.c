@@ -36,7 +36,7 @@ static long map_size(u32 packets)
  */
 static struct nhca_rcxt_user *user_of(struct nhca_rcxt_pool *pool, const struct nhca_rcxt *rc)
 {
-	return rc->uid == NHCA_RCXT_NOBODY ? NULL : xa_load(&pool->users, rc->uid);
+	return rc->uid == NHCA_RCXT_NO_USER ? NULL : xa_load(&pool->users, rc->uid);
 }
 
 static void map_uncharge(struct nhca_rcxt_pool *pool, struct nhca_rcxt_user *user, long size)
@@ -140,7 +140,7 @@ static enum nhca_rcxt_verdict payload_equal(const struct nhca_rcxt *rc, const st
 {
 	switch (rc->state) {
 	case NHCA_RCXT_READING:
-	case NHCA_RCXT_SINKING:
+	case NHCA_RCXT_RECEIVING:
 		break;
 	case NHCA_RCXT_DONE:
 		return NHCA_RCXT_DUPLICATE;
@@ -151,17 +151,17 @@ static enum nhca_rcxt_verdict payload_equal(const struct nhca_rcxt *rc, const st
 	default:
 		return NHCA_RCXT_BUSY;
 	}
-	if (rc->state != (read ? NHCA_RCXT_READING : NHCA_RCXT_SINKING) ||
+	if (rc->state != (read ? NHCA_RCXT_READING : NHCA_RCXT_RECEIVING) ||
 	    x->pvo - x->offset != rc->pvo || !sizes_agree(rc, x->total, x->segment))
 		return NHCA_RCXT_MISMATCH;
-	return NHCA_RCXT_TAKE;
+	return NHCA_RCXT_ACCEPT;
 }
 
 static enum nhca_rcxt_verdict payload_higher(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc,
 					     const struct nhca_rxeth *x, bool read)
 {
 	if (read)
-		return NHCA_RCXT_UNASKED;
+		return NHCA_RCXT_UNSOLICITED;
 	switch (rc->state) {
 	case NHCA_RCXT_SENDING:
 	case NHCA_RCXT_WAITING:
@@ -173,10 +173,10 @@ static enum nhca_rcxt_verdict payload_higher(struct nhca_rcxt_pool *pool, struct
 	/* a CPU that still copies for the earlier transfer could overwrite bytes of the new one */
 	if (rc->copies)
 		return NHCA_RCXT_WAIT;
-	if (!begin_receive(pool, rc, NHCA_RCXT_SINKING, x->tid, x->total, x->segment, x->notify,
+	if (!begin_receive(pool, rc, NHCA_RCXT_RECEIVING, x->tid, x->total, x->segment, x->notify,
 			   x->pvo - x->offset))
 		return NHCA_RCXT_NO_MAP;
-	return NHCA_RCXT_TAKE;
+	return NHCA_RCXT_ACCEPT;
 }
 
 enum nhca_rcxt_verdict nhca_rcxt_payload(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc,
@@ -197,7 +197,7 @@ enum nhca_rcxt_verdict nhca_rcxt_payload(struct nhca_rcxt_pool *pool, struct nhc
 		return NHCA_RCXT_DUPLICATE;
 	rc->missing--;
 	rc->copies++;
-	return NHCA_RCXT_TAKE;
+	return NHCA_RCXT_ACCEPT;
 }
 
 u32 nhca_rcxt_run(struct nhca_rcxt *rc, const struct nhca_rxeth *x, u32 n)
@@ -215,7 +215,7 @@ bool nhca_rcxt_copied(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, bool ok
 {
 	rc->copies--;
 	/* the transfer was canceled, or memory protection refused another packet */
-	if (rc->state != NHCA_RCXT_READING && rc->state != NHCA_RCXT_SINKING)
+	if (rc->state != NHCA_RCXT_READING && rc->state != NHCA_RCXT_RECEIVING)
 		return false;
 	if (!ok) {
 		nhca_rcxt_end(pool, rc, NHCA_RCXT_VIOLATED);
@@ -237,13 +237,13 @@ enum nhca_rcxt_verdict nhca_rcxt_may_request(const struct nhca_rcxt *rc,
 	case NHCA_RCXT_WAITING:
 	case NHCA_RCXT_RELEASING:
 	case NHCA_RCXT_READING:
-	case NHCA_RCXT_SINKING:
+	case NHCA_RCXT_RECEIVING:
 	case NHCA_RCXT_ANSWERING:
 		return NHCA_RCXT_BUSY;
 	}
 	if (rc->copies)
 		return NHCA_RCXT_BUSY;
-	return x->tid <= rc->tid ? NHCA_RCXT_STALE : NHCA_RCXT_TAKE;
+	return x->tid <= rc->tid ? NHCA_RCXT_STALE : NHCA_RCXT_ACCEPT;
 }
 
 enum nhca_rcxt_verdict nhca_rcxt_request(struct nhca_rcxt *rc, const struct nhca_rxeth *x)
@@ -254,7 +254,7 @@ enum nhca_rcxt_verdict nhca_rcxt_request(struct nhca_rcxt *rc, const struct nhca
 		return verdict;
 	begin(rc, NHCA_RCXT_ANSWERING, x->tid, x->total, x->segment, x->notify);
 	rc->answers = true;
-	return NHCA_RCXT_TAKE;
+	return NHCA_RCXT_ACCEPT;
 }
 
 enum nhca_rcxt_verdict nhca_rcxt_challenge(const struct nhca_rcxt *rc, const struct nhca_rxeth *x)
@@ -262,14 +262,14 @@ enum nhca_rcxt_verdict nhca_rcxt_challenge(const struct nhca_rcxt *rc, const str
 	if (x->tid < rc->tid)
 		return NHCA_RCXT_STALE;
 	if (x->tid > rc->tid)
-		return NHCA_RCXT_UNASKED;
+		return NHCA_RCXT_UNSOLICITED;
 	if (rc->state == NHCA_RCXT_DONE)
 		return NHCA_RCXT_DUPLICATE;
 	if (rc->state != NHCA_RCXT_READING)
-		return NHCA_RCXT_UNASKED;
+		return NHCA_RCXT_UNSOLICITED;
 	if (x->reply_pvo != rc->pvo || !sizes_agree(rc, x->total, x->segment))
 		return NHCA_RCXT_MISMATCH;
-	return NHCA_RCXT_TAKE;
+	return NHCA_RCXT_ACCEPT;
 }
 
 enum nhca_rcxt_verdict nhca_rcxt_notice(struct nhca_rcxt *rc, const struct nhca_rxeth *x)
@@ -279,7 +279,7 @@ enum nhca_rcxt_verdict nhca_rcxt_notice(struct nhca_rcxt *rc, const struct nhca_
 	if (x->tid < rc->tid)
 		return NHCA_RCXT_STALE;
 	if (x->tid > rc->tid)
-		return NHCA_RCXT_UNASKED;
+		return NHCA_RCXT_UNSOLICITED;
 	switch (rc->state) {
 	case NHCA_RCXT_ANSWERING:
 	case NHCA_RCXT_ANSWERED:
@@ -292,10 +292,10 @@ enum nhca_rcxt_verdict nhca_rcxt_notice(struct nhca_rcxt *rc, const struct nhca_
 	case NHCA_RCXT_DONE:
 		return NHCA_RCXT_DUPLICATE;
 	default:
-		return NHCA_RCXT_UNASKED;
+		return NHCA_RCXT_UNSOLICITED;
 	}
 	if (!(rc->notify & wanted))
-		return NHCA_RCXT_UNASKED;
+		return NHCA_RCXT_UNSOLICITED;
 	if (!sizes_agree(rc, x->total, x->segment))
 		return NHCA_RCXT_MISMATCH;
 	if (rc->noticed)
@@ -314,7 +314,7 @@ enum nhca_rcxt_verdict nhca_rcxt_notice(struct nhca_rcxt *rc, const struct nhca_
 		/* ANSWERED: packets have a copy of the payload, and refer to no pages */
 		rc->state = NHCA_RCXT_DONE;
 	}
-	return NHCA_RCXT_TAKE;
+	return NHCA_RCXT_ACCEPT;
 }
 
 enum nhca_rx_status nhca_rcxt_status(struct nhca_rcxt *rc, const struct nhca_rxeth *x, u8 *map,
@@ -334,7 +334,7 @@ enum nhca_rx_status nhca_rcxt_status(struct nhca_rcxt *rc, const struct nhca_rxe
 	case NHCA_RCXT_VIOLATED:
 		return NHCA_RX_ST_VIOLATED;
 	case NHCA_RCXT_READING:
-	case NHCA_RCXT_SINKING:
+	case NHCA_RCXT_RECEIVING:
 		break;
 	default:
 		return NHCA_RX_ST_NONE;
@@ -361,7 +361,7 @@ enum nhca_rcxt_verdict nhca_rcxt_fence(struct nhca_rcxt_pool *pool, struct nhca_
 	if (x->tid == rc->tid && rc->state == NHCA_RCXT_DONE) {
 		*status = NHCA_RX_ST_DONE;
 		*have = packets_of(rc);
-		return NHCA_RCXT_TAKE;
+		return NHCA_RCXT_ACCEPT;
 	}
 	switch (rc->state) {
 	case NHCA_RCXT_SENDING:
@@ -373,7 +373,7 @@ enum nhca_rcxt_verdict nhca_rcxt_fence(struct nhca_rcxt_pool *pool, struct nhca_
 	nhca_rcxt_end(pool, rc, NHCA_RCXT_IDLE);
 	rc->tid = x->tid;
 	*status = NHCA_RX_ST_FENCED;
-	return nhca_rcxt_quiet(rc) ? NHCA_RCXT_TAKE : NHCA_RCXT_WAIT;
+	return nhca_rcxt_no_copies(rc) ? NHCA_RCXT_ACCEPT : NHCA_RCXT_WAIT;
 }
 
 /* ---- the channel's own work ---- */

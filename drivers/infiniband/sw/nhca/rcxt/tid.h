@@ -19,8 +19,8 @@
  * nhca adds rules to those of the reference; the name in parentheses is the verdict on a packet
  * that breaks the rule.  A peer's write ends neither a transfer in progress that the rCxt's own
  * channel began, nor a read that the rCxt answers (BUSY).  Payload of a read is accepted only for a
- * read of the rCxt's own channel that has begun (UNASKED).  All packets of a tid must have the same
- * sizes, and the same place: the PVO of the transfer's first byte (MISMATCH).
+ * read of the rCxt's own channel that has begun (UNSOLICITED).  All packets of a tid must have the
+ * same sizes, and the same place: the PVO of the transfer's first byte (MISMATCH).
  *
  * The functions know no skb, no socket and no lock.  The caller holds the rCxt's lock during each
  * call, and releases the lock to copy payload.  A bitmap that does not fit into the rCxt has at
@@ -36,7 +36,7 @@
 
 /**
  * enum nhca_rcxt_verdict - result of the tid rules for a packet
- * @NHCA_RCXT_TAKE:      the packet is accepted.  What the caller has to do: payload: copy it, then
+ * @NHCA_RCXT_ACCEPT:    the packet is accepted.  What the caller has to do: payload: copy it, then
  *                       call nhca_rcxt_copied(); read request: send the payload, then call
  *                       nhca_rcxt_sent(); notice: complete the transfer; challenge: send the
  *                       request again; fence: send a status
@@ -49,20 +49,20 @@
  * @NHCA_RCXT_DUPLICATE: the packet was received before, or the transfer is complete
  * @NHCA_RCXT_DEAD:      memory protection has refused an earlier packet of the transfer
  * @NHCA_RCXT_BUSY:      the rCxt is in use for a transfer that this packet may not end
- * @NHCA_RCXT_UNASKED:   payload of a read, notice or challenge that the rCxt does not wait for
+ * @NHCA_RCXT_UNSOLICITED: payload of a read, notice or challenge that the rCxt does not wait for
  * @NHCA_RCXT_MISMATCH:  kind, sizes or place differ from those of the transfer with this tid
  * @NHCA_RCXT_NO_MAP:    there is no memory for the bitmap, or a limit for bitmaps would be
  *                       exceeded; the rCxt is unchanged, so that a retransmission may succeed
  */
 enum nhca_rcxt_verdict {
-	NHCA_RCXT_TAKE = 0,
+	NHCA_RCXT_ACCEPT = 0,
 	NHCA_RCXT_WAIT,
 	NHCA_RCXT_LATER,
 	NHCA_RCXT_STALE,
 	NHCA_RCXT_DUPLICATE,
 	NHCA_RCXT_DEAD,
 	NHCA_RCXT_BUSY,
-	NHCA_RCXT_UNASKED,
+	NHCA_RCXT_UNSOLICITED,
 	NHCA_RCXT_MISMATCH,
 	NHCA_RCXT_NO_MAP,
 };
@@ -76,7 +76,7 @@ enum nhca_rcxt_verdict {
  * @x:    RXETH of the packet
  * @read: true: NHCA_RX_READ_DATA; false: NHCA_RX_WRITE
  * Context: any, rCxt's lock.
- * Return: enum nhca_rcxt_verdict.  TAKE: the packet's bit is set and the copy is counted, so the
+ * Return: enum nhca_rcxt_verdict.  ACCEPT: the packet's bit is set and the copy is counted, so the
  * caller must call nhca_rcxt_copied(), even if the copy fails.
  */
 enum nhca_rcxt_verdict nhca_rcxt_payload(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc,
@@ -110,7 +110,7 @@ bool nhca_rcxt_copied(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, bool ok
  * @rc: the rCxt that the request names
  * @x:  RXETH of the request
  * Context: any, rCxt's lock.
- * Return: enum nhca_rcxt_verdict.  TAKE: the rCxt is ANSWERING.  The caller sends the payload as
+ * Return: enum nhca_rcxt_verdict.  ACCEPT: the rCxt is ANSWERING.  The caller sends the payload as
  * long as nhca_rcxt_sends() is true, and then calls nhca_rcxt_sent().
  */
 enum nhca_rcxt_verdict nhca_rcxt_request(struct nhca_rcxt *rc, const struct nhca_rxeth *x);
@@ -133,7 +133,7 @@ enum nhca_rcxt_verdict nhca_rcxt_may_request(const struct nhca_rcxt *rc,
  * @x->reply_pvo must be the destination of the read in progress.  The request that the caller sends
  * again contains this PVO; the check ensures that only a host that knows the PVO gets the request.
  * Context: any, rCxt's lock.
- * Return: enum nhca_rcxt_verdict.  TAKE: the read is in progress: send the request again.
+ * Return: enum nhca_rcxt_verdict.  ACCEPT: the read is in progress: send the request again.
  */
 enum nhca_rcxt_verdict nhca_rcxt_challenge(const struct nhca_rcxt *rc, const struct nhca_rxeth *x);
 
@@ -142,9 +142,10 @@ enum nhca_rcxt_verdict nhca_rcxt_challenge(const struct nhca_rcxt *rc, const str
  * @rc: the rCxt that the notice names: that of the side that sends the payload
  * @x:  RXETH of the notice
  * Context: any, rCxt's lock.
- * Return: enum nhca_rcxt_verdict.  TAKE, at most once for each transfer: a peer's read is complete;
- * or a write is RELEASING, and the caller calls nhca_rcxt_released() when no packet refers to the
- * pages of the write.  LATER: the notice is recorded, and nhca_rcxt_sent() will return true.
+ * Return: enum nhca_rcxt_verdict.  ACCEPT, at most once for each transfer: a peer's read is
+ * complete; or a write is RELEASING, and the caller calls nhca_rcxt_released() when no packet
+ * refers to the pages of the write.  LATER: the notice is recorded, and nhca_rcxt_sent() will
+ * return true.
  */
 enum nhca_rcxt_verdict nhca_rcxt_notice(struct nhca_rcxt *rc, const struct nhca_rxeth *x);
 
@@ -169,8 +170,8 @@ enum nhca_rx_status nhca_rcxt_status(struct nhca_rcxt *rc, const struct nhca_rxe
  * nhca_rcxt_fence - apply the tid rules to a fence, by which a peer cancels a transfer
  * @pool:   the pool of @rc
  * @rc:     the rCxt that the fence names
- * @x:      RXETH of the fence; after TAKE and WAIT, payload of @x->tid or a lower tid is dropped
- * @status: set with TAKE and WAIT: NHCA_RX_ST_DONE: the transfer of this tid is complete;
+ * @x:      RXETH of the fence; after ACCEPT and WAIT, payload of @x->tid or a lower tid is dropped
+ * @status: set with ACCEPT and WAIT: NHCA_RX_ST_DONE: the transfer of this tid is complete;
  *          NHCA_RX_ST_FENCED: the transfers of this tid and of lower ones are canceled
  * @have:   set to the number of packets of the transfer if @status is NHCA_RX_ST_DONE; otherwise
  *          to 0
@@ -179,7 +180,7 @@ enum nhca_rx_status nhca_rcxt_status(struct nhca_rcxt *rc, const struct nhca_rxe
  * The function does not wait for a copy.  After WAIT, the transfer is canceled but bytes may still
  * be placed; the caller sends no status, and the peer has to send the fence again.
  * Context: any, rCxt's lock.
- * Return: TAKE: send a status; STALE: the tid is 0, or lower than that of the latest transfer;
+ * Return: ACCEPT: send a status; STALE: the tid is 0, or lower than that of the latest transfer;
  * WAIT: the transfer is canceled, but a CPU still copies; BUSY: a transfer that the rCxt's own
  * channel began is in progress.
  */
@@ -258,7 +259,7 @@ static inline bool nhca_rcxt_sends(const struct nhca_rcxt *rc, u32 tid)
  * @tid: tid of the transfer; if the transfer was canceled or replaced, the rCxt does not change
  * Context: any, rCxt's lock.
  * Return: true if the notice has already arrived: the transfer is then in the state that
- * nhca_rcxt_notice() sets with TAKE.
+ * nhca_rcxt_notice() sets with ACCEPT.
  */
 bool nhca_rcxt_sent(struct nhca_rcxt *rc, u32 tid);
 
@@ -279,8 +280,8 @@ static inline void nhca_rcxt_released(struct nhca_rcxt *rc)
  * @rc:   the rCxt
  * @tid:  must be at least the tid of the latest transfer
  *
- * The transfer gets no completion.  As soon as nhca_rcxt_quiet() returns true, no further byte of
- * the transfer is placed.
+ * The transfer gets no completion.  As soon as nhca_rcxt_no_copies() returns true, no further byte
+ * of the transfer is placed.
  * Context: any, rCxt's lock.
  * Return: 0; -EINVAL: @tid is lower than that of the latest transfer; -EALREADY: the transfer with
  * this tid is complete; -EBUSY: the rCxt is RELEASING.
@@ -288,12 +289,12 @@ static inline void nhca_rcxt_released(struct nhca_rcxt *rc)
 int nhca_rcxt_cancel(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 tid);
 
 /**
- * nhca_rcxt_quiet - check that no CPU copies payload for an rCxt
+ * nhca_rcxt_no_copies - check that no CPU copies payload for an rCxt
  * @rc: the rCxt
  * Context: any, rCxt's lock.
  * Return: true if no CPU copies.
  */
-static inline bool nhca_rcxt_quiet(const struct nhca_rcxt *rc)
+static inline bool nhca_rcxt_no_copies(const struct nhca_rcxt *rc)
 {
 	return !rc->copies;
 }
@@ -307,7 +308,7 @@ static inline bool nhca_rcxt_quiet(const struct nhca_rcxt *rc)
  */
 static inline void nhca_rcxt_await(struct nhca_rcxt *rc)
 {
-	rc->awaited = !nhca_rcxt_quiet(rc);
+	rc->awaited = !nhca_rcxt_no_copies(rc);
 }
 
 /**
@@ -318,7 +319,7 @@ static inline void nhca_rcxt_await(struct nhca_rcxt *rc)
  */
 static inline bool nhca_rcxt_awaited(struct nhca_rcxt *rc)
 {
-	if (!rc->awaited || !nhca_rcxt_quiet(rc))
+	if (!rc->awaited || !nhca_rcxt_no_copies(rc))
 		return false;
 	rc->awaited = false;
 	return true;

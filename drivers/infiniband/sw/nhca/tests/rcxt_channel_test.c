@@ -291,7 +291,7 @@ static void rcxt_answer_is_told_last(struct kunit *test)
 	struct nhca_cqe cqe;
 
 	rx.hdr.rx.notify = NHCA_RX_NOTIFY_TARGET;
-	KUNIT_ASSERT_EQ(test, (u32)nhca_rcxt_request(f->rc, &rx.hdr.rx), (u32)NHCA_RCXT_TAKE);
+	KUNIT_ASSERT_EQ(test, (u32)nhca_rcxt_request(f->rc, &rx.hdr.rx), (u32)NHCA_RCXT_ACCEPT);
 	notice(f, 1);
 	KUNIT_EXPECT_FALSE(test, completed(f, &cqe));
 	KUNIT_ASSERT_TRUE(test, nhca_rcxt_sent(f->rc, 1));

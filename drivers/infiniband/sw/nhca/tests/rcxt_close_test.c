@@ -260,7 +260,7 @@ static void release_waits_for_copy(struct kunit *test)
 	kunit_activate_static_stub(test, nhca_channel_grace, grace_ends_copy);
 	graces = 0;
 	copied = chan_rcxt(a, 0);
-	KUNIT_ASSERT_EQ(test, nhca_rcxt_payload(pool, copied, &pk->hdr.rx, true), NHCA_RCXT_TAKE);
+	KUNIT_ASSERT_EQ(test, nhca_rcxt_payload(pool, copied, &pk->hdr.rx, true), NHCA_RCXT_ACCEPT);
 	KUNIT_EXPECT_EQ(test, nhca_channel_release(a->ch, a->ids, 2), 0);
 	KUNIT_EXPECT_EQ(test, graces, 1);
 	KUNIT_EXPECT_EQ(test, pool->free, free + 2);

@@ -13,18 +13,18 @@ struct fence_row {
 };
 
 static const struct fence_row fence_rows[] = {
-	{ NHCA_RCXT_IDLE, NHCA_RCXT_TAKE, NHCA_RX_ST_FENCED, NHCA_RCXT_TAKE },
+	{ NHCA_RCXT_IDLE, NHCA_RCXT_ACCEPT, NHCA_RX_ST_FENCED, NHCA_RCXT_ACCEPT },
 	/* the rCxt's own channel uses it, so a peer cannot cancel the transfer */
 	{ NHCA_RCXT_SENDING, NHCA_RCXT_BUSY, NHCA_RX_ST_NONE, NHCA_RCXT_BUSY },
 	{ NHCA_RCXT_WAITING, NHCA_RCXT_BUSY, NHCA_RX_ST_NONE, NHCA_RCXT_BUSY },
 	{ NHCA_RCXT_RELEASING, NHCA_RCXT_BUSY, NHCA_RX_ST_NONE, NHCA_RCXT_BUSY },
 	{ NHCA_RCXT_READING, NHCA_RCXT_BUSY, NHCA_RX_ST_NONE, NHCA_RCXT_BUSY },
-	{ NHCA_RCXT_SINKING, NHCA_RCXT_TAKE, NHCA_RX_ST_FENCED, NHCA_RCXT_TAKE },
-	{ NHCA_RCXT_ANSWERING, NHCA_RCXT_TAKE, NHCA_RX_ST_FENCED, NHCA_RCXT_TAKE },
-	{ NHCA_RCXT_ANSWERED, NHCA_RCXT_TAKE, NHCA_RX_ST_FENCED, NHCA_RCXT_TAKE },
+	{ NHCA_RCXT_RECEIVING, NHCA_RCXT_ACCEPT, NHCA_RX_ST_FENCED, NHCA_RCXT_ACCEPT },
+	{ NHCA_RCXT_ANSWERING, NHCA_RCXT_ACCEPT, NHCA_RX_ST_FENCED, NHCA_RCXT_ACCEPT },
+	{ NHCA_RCXT_ANSWERED, NHCA_RCXT_ACCEPT, NHCA_RX_ST_FENCED, NHCA_RCXT_ACCEPT },
 	/* too late to cancel: the writer learns that all payload is in place */
-	{ NHCA_RCXT_DONE, NHCA_RCXT_TAKE, NHCA_RX_ST_DONE, NHCA_RCXT_TAKE },
-	{ NHCA_RCXT_VIOLATED, NHCA_RCXT_TAKE, NHCA_RX_ST_FENCED, NHCA_RCXT_TAKE },
+	{ NHCA_RCXT_DONE, NHCA_RCXT_ACCEPT, NHCA_RX_ST_DONE, NHCA_RCXT_ACCEPT },
+	{ NHCA_RCXT_VIOLATED, NHCA_RCXT_ACCEPT, NHCA_RX_ST_FENCED, NHCA_RCXT_ACCEPT },
 };
 
 static void fence_case(struct kunit *test, const struct fence_row *row, s32 step, u16 copies)
@@ -51,7 +51,7 @@ static void fence_case(struct kunit *test, const struct fence_row *row, s32 step
 		KUNIT_EXPECT_EQ(test, (u32)rc.state, (u32)row->state);
 		return;
 	}
-	if (want == NHCA_RCXT_TAKE)
+	if (want == NHCA_RCXT_ACCEPT)
 		KUNIT_EXPECT_EQ(test, status, want_status);
 	KUNIT_EXPECT_EQ(test, have, status == NHCA_RX_ST_DONE ? 10 : 0);
 	if (status == NHCA_RX_ST_DONE) {
@@ -65,7 +65,7 @@ static void fence_case(struct kunit *test, const struct fence_row *row, s32 step
 	/* after the last copy has ended, each copy of the fence gets an answer */
 	while (rc.copies)
 		KUNIT_EXPECT_FALSE(test, nhca_rcxt_copied(&pool, &rc, true));
-	KUNIT_EXPECT_EQ(test, nhca_rcxt_fence(&pool, &rc, &x, &status, &have), NHCA_RCXT_TAKE);
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_fence(&pool, &rc, &x, &status, &have), NHCA_RCXT_ACCEPT);
 	KUNIT_EXPECT_EQ(test, status, NHCA_RX_ST_FENCED);
 }
 

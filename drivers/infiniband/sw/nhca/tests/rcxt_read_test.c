@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: reads of one channel from the memory of another, and the tokens that vouch for the address
+ * KUnit: reads of one channel from the memory of another, and the tokens that validate the address
  * of the reader.
  */
 #include "channel_pair.h"
@@ -146,7 +146,7 @@ static void read_forged_address(struct kunit *test)
 }
 
 /* A request that the rCxt would refuse gets no challenge either. */
-static void read_refused_unvouched(struct kunit *test)
+static void read_refused_unvalidated(struct kunit *test)
 {
 	struct pair *p = test->priv;
 	struct chan *a = p->end[0].chan, *b = p->end[1].chan;
@@ -375,7 +375,7 @@ static void read_segment(struct kunit *test)
 static void read_busy(struct kunit *test)
 {
 	static const u8 busy[] = {
-		NHCA_RCXT_SENDING, NHCA_RCXT_WAITING, NHCA_RCXT_READING, NHCA_RCXT_SINKING,
+		NHCA_RCXT_SENDING, NHCA_RCXT_WAITING, NHCA_RCXT_READING, NHCA_RCXT_RECEIVING,
 		NHCA_RCXT_ANSWERING,
 	};
 	struct pair *p = test->priv;
@@ -393,7 +393,7 @@ static void read_busy(struct kunit *test)
 	}
 	chan_rcxt(b, 0)->state = NHCA_RCXT_IDLE;
 	KUNIT_EXPECT_EQ(test, pair_count(test, 0), 1);
-	KUNIT_EXPECT_TRUE(test, list_empty(&b->ch->asked) && list_empty(&b->ch->sending));
+	KUNIT_EXPECT_TRUE(test, list_empty(&b->ch->requested) && list_empty(&b->ch->sending));
 }
 
 /* Without memory for a bitmap, a read fails, and a write of a peer does not begin. */
@@ -420,7 +420,7 @@ static struct kunit_case rcxt_read_cases[] = {
 	KUNIT_CASE(read_bytes),
 	KUNIT_CASE(read_notifies),
 	KUNIT_CASE(read_forged_address),
-	KUNIT_CASE(read_refused_unvouched),
+	KUNIT_CASE(read_refused_unvalidated),
 	KUNIT_CASE(read_forged_challenge),
 	KUNIT_CASE(read_any_order),
 	KUNIT_CASE(read_notice_stops_answer),

@@ -144,7 +144,7 @@ static enum nhca_rcxt_verdict model_payload(struct model *m, const struct nhca_r
 			return NHCA_RCXT_MISMATCH;
 	} else {
 		if (read)
-			return NHCA_RCXT_UNASKED;
+			return NHCA_RCXT_UNSOLICITED;
 		if (model_in_use(m))
 			return NHCA_RCXT_BUSY;
 		if (m->copying)
@@ -159,7 +159,7 @@ static enum nhca_rcxt_verdict model_payload(struct model *m, const struct nhca_r
 		return NHCA_RCXT_DUPLICATE;
 	m->got[index] = true;
 	m->copies[m->copying++] = 1;
-	return NHCA_RCXT_TAKE;
+	return NHCA_RCXT_ACCEPT;
 }
 
 /* The following packets of a batch are accepted with @x if they are new. Return: how many. */
@@ -198,7 +198,7 @@ static enum nhca_rcxt_verdict model_request(struct model *m, const struct nhca_r
 	if (x->tid <= m->tid)
 		return NHCA_RCXT_STALE;
 	model_begin(m, PEER_READ, x->tid, x->total, x->segment, x->notify);
-	return NHCA_RCXT_TAKE;
+	return NHCA_RCXT_ACCEPT;
 }
 
 static enum nhca_rcxt_verdict model_notice(struct model *m, const struct nhca_rxeth *x)
@@ -206,11 +206,11 @@ static enum nhca_rcxt_verdict model_notice(struct model *m, const struct nhca_rx
 	u8 side = m->what == PEER_READ ? NHCA_RX_NOTIFY_TARGET : NHCA_RX_NOTIFY_INITIATOR;
 
 	if (x->tid != m->tid)
-		return x->tid < m->tid ? NHCA_RCXT_STALE : NHCA_RCXT_UNASKED;
+		return x->tid < m->tid ? NHCA_RCXT_STALE : NHCA_RCXT_UNSOLICITED;
 	if (m->complete)
 		return NHCA_RCXT_DUPLICATE;
 	if ((m->what != OWN_WRITE && m->what != PEER_READ) || !(m->notify & side))
-		return NHCA_RCXT_UNASKED;
+		return NHCA_RCXT_UNSOLICITED;
 	if (x->total != m->total || x->segment != m->segment)
 		return NHCA_RCXT_MISMATCH;
 	if (m->told)
@@ -221,7 +221,7 @@ static enum nhca_rcxt_verdict model_notice(struct model *m, const struct nhca_rx
 		return NHCA_RCXT_LATER;
 	m->complete = m->what == PEER_READ;
 	m->releasing = m->what == OWN_WRITE;
-	return NHCA_RCXT_TAKE;
+	return NHCA_RCXT_ACCEPT;
 }
 
 /* All packets are sent. Return: true if the notice has arrived before. */
@@ -282,7 +282,7 @@ static enum nhca_rcxt_verdict model_fence(struct model *m, u32 tid, enum nhca_rx
 		return NHCA_RCXT_STALE;
 	if (tid == m->tid && m->complete) {
 		*status = NHCA_RX_ST_DONE;
-		return NHCA_RCXT_TAKE;
+		return NHCA_RCXT_ACCEPT;
 	}
 	if ((m->what == OWN_WRITE || m->what == OWN_READ) && !m->complete && !m->refused)
 		return NHCA_RCXT_BUSY;
@@ -290,7 +290,7 @@ static enum nhca_rcxt_verdict model_fence(struct model *m, u32 tid, enum nhca_rx
 	m->complete = false;
 	m->tid = tid;
 	*status = NHCA_RX_ST_FENCED;
-	return m->copying ? NHCA_RCXT_WAIT : NHCA_RCXT_TAKE;
+	return m->copying ? NHCA_RCXT_WAIT : NHCA_RCXT_ACCEPT;
 }
 
 static enum nhca_rx_status model_status(const struct model *m, const struct nhca_rxeth *x)
@@ -459,7 +459,7 @@ static void step_cancel(struct kunit *test, struct tid_fixture *f)
 	if (f->m.tid)
 		KUNIT_ASSERT_EQ(test, nhca_rcxt_cancel(&f->pool, f->rc, tid),
 				model_cancel(&f->m, tid));
-	KUNIT_ASSERT_EQ(test, nhca_rcxt_quiet(f->rc), !f->m.copying);
+	KUNIT_ASSERT_EQ(test, nhca_rcxt_no_copies(f->rc), !f->m.copying);
 }
 
 static void step_fence(struct kunit *test, struct tid_fixture *f)
@@ -635,7 +635,7 @@ static void rcxt_tid_newer_in_the_middle(struct kunit *test)
 		x.offset = i * 1024;
 		x.pvo = BASE + x.offset;
 		KUNIT_EXPECT_EQ(test, nhca_rcxt_payload(&f->pool, f->rc, &x, false),
-				NHCA_RCXT_TAKE);
+				NHCA_RCXT_ACCEPT);
 	}
 	KUNIT_EXPECT_FALSE(test, nhca_rcxt_copied(&f->pool, f->rc, true));
 	x.tid = 6;
@@ -643,7 +643,7 @@ static void rcxt_tid_newer_in_the_middle(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, nhca_rcxt_copied(&f->pool, f->rc, true));
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_payload(&f->pool, f->rc, &x, false), NHCA_RCXT_WAIT);
 	KUNIT_EXPECT_FALSE(test, nhca_rcxt_copied(&f->pool, f->rc, true));
-	KUNIT_EXPECT_EQ(test, nhca_rcxt_payload(&f->pool, f->rc, &x, false), NHCA_RCXT_TAKE);
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_payload(&f->pool, f->rc, &x, false), NHCA_RCXT_ACCEPT);
 	KUNIT_EXPECT_EQ(test, f->rc->missing, 3);
 	/* the last packet of the older transfer */
 	x.tid = 5;

@@ -126,12 +126,12 @@ static void token_challenge_of_read(struct kunit *test)
 				.reply_pvo = 0x123456789000, .pvo = 0x4000 }, y;
 	int state;
 
-	KUNIT_EXPECT_EQ(test, nhca_rcxt_challenge(&rc, &x), NHCA_RCXT_TAKE);
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_challenge(&rc, &x), NHCA_RCXT_ACCEPT);
 	y = x;
 	y.tid = 6;
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_challenge(&rc, &y), NHCA_RCXT_STALE);
 	y.tid = 8;
-	KUNIT_EXPECT_EQ(test, nhca_rcxt_challenge(&rc, &y), NHCA_RCXT_UNASKED);
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_challenge(&rc, &y), NHCA_RCXT_UNSOLICITED);
 	y = x;
 	y.reply_pvo += 4096;
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_challenge(&rc, &y), NHCA_RCXT_MISMATCH);
@@ -143,7 +143,7 @@ static void token_challenge_of_read(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_challenge(&rc, &y), NHCA_RCXT_MISMATCH);
 	for (state = NHCA_RCXT_FREE; state <= NHCA_RCXT_VIOLATED; state++) {
 		rc.state = state;
-		KUNIT_EXPECT_EQ(test, nhca_rcxt_challenge(&rc, &x) == NHCA_RCXT_TAKE,
+		KUNIT_EXPECT_EQ(test, nhca_rcxt_challenge(&rc, &x) == NHCA_RCXT_ACCEPT,
 				state == NHCA_RCXT_READING);
 	}
 }

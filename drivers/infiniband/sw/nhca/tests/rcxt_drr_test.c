@@ -482,7 +482,7 @@ static void destroy_with_answers(struct kunit *test)
 	wqe->chan.remote_rcxt = b->ids[1];
 	chan_bell(a);
 	pair_rx(test, list_last_entry(&p->wire, struct pair_packet, list));
-	KUNIT_EXPECT_FALSE(test, list_empty(&b->ch->asked));
+	KUNIT_EXPECT_FALSE(test, list_empty(&b->ch->requested));
 	av = b->ch->paths[0];
 	mine = xa_load(&b->end->dev->ah_ids, PAIR_AH);
 	KUNIT_EXPECT_EQ(test, refcount_read(&mine->ref), 2);
@@ -627,7 +627,7 @@ static void answers_to_many_peers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, chan_count(b, NHCA_CH_FENCED), i + 1);
 }
 
-static struct kunit_case rcxt_turns_cases[] = {
+static struct kunit_case rcxt_drr_cases[] = {
 	KUNIT_CASE(turns_quantum),
 	KUNIT_CASE(turns_count_bytes),
 	KUNIT_CASE(turns_stretch),
@@ -647,11 +647,11 @@ static struct kunit_case rcxt_turns_cases[] = {
 	{}
 };
 
-static struct kunit_suite rcxt_turns_suite = {
-	.name = "nhca_rcxt_turns",
+static struct kunit_suite rcxt_drr_suite = {
+	.name = "nhca_rcxt_drr",
 	.init = pair_init,
 	.exit = pair_exit,
-	.test_cases = rcxt_turns_cases,
+	.test_cases = rcxt_drr_cases,
 };
 
-kunit_test_suite(rcxt_turns_suite);
+kunit_test_suite(rcxt_drr_suite);

@@ -4,7 +4,7 @@
  * The test counts the packets that each sends in the same time.  Nobody needs to receive them,
  * because no reply is awaited.
  *
- *   channel_turns [-d DEVICE] [-g GID-INDEX] [-a ADDRESS-OF-NOBODY]
+ *   channel_drr [-d DEVICE] [-g GID-INDEX] [-a ADDRESS-OF-NOBODY]
  *
  * -a: send to this IPv4 address, over a slow netdev.
  */
@@ -211,7 +211,7 @@ int main(int argc, char **argv)
 	int letter;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	program = "channel_turns";
+	program = "channel_drr";
 	job = 4715;
 	while ((letter = getopt(argc, argv, "a:d:g:")) != -1)
 		switch (letter) {
@@ -221,7 +221,7 @@ int main(int argc, char **argv)
 		default:
 			if (peer_option(letter))
 				break;
-			fputs("usage: channel_turns [-d DEVICE] [-g GID-INDEX] [-a ADDRESS-OF-NOBODY]\n", stderr);
+			fputs("usage: channel_drr [-d DEVICE] [-g GID-INDEX] [-a ADDRESS-OF-NOBODY]\n", stderr);
 			return 2;
 		}
 	open_device();

@@ -11,7 +11,7 @@
 
 gid=$(gid_index) || exit 1
 RUN_TIMEOUT=200
-run "channels share the device by their quanta" channel_turns -d "$RDMA_DEV" -g "$gid"
+run "channels share the device by their quanta" channel_drr -d "$RDMA_DEV" -g "$gid"
 grep '^# ' "$LIB_TMP/run"
 
 # A link of 50 Mbit/s without a host at its other end. It is slower than the channels can send, so they must wait for it
@@ -22,5 +22,5 @@ ip link add slow0 type dummy && ip link set slow0 up && ip addr add 10.98.2.1/24
 	device_add "${LAB_DRIVER}_slow" slow0 10.98.2.1 || notok "a slow link" "it cannot be created"
 gid=$(gid_of "${LAB_DRIVER}_slow" 10.98.2.1)
 run "channels share a slow link by their quanta" \
-	channel_turns -d "${LAB_DRIVER}_slow" -g "$gid" -a 10.98.2.2
+	channel_drr -d "${LAB_DRIVER}_slow" -g "$gid" -a 10.98.2.2
 sed -n '/^# / s/$/, on a slow link/p' "$LIB_TMP/run"
