@@ -12,7 +12,7 @@
  *	msg_lane.c	state of a lane and its transfer
  *	msg_stream.c	sends and notices: in order, exactly once
  *	msg_wire.c	packets to the library of the peer
- *	msg_flow.c	round trip time and congestion window of a route
+ *	msg_cc.c	round trip time and congestion window of a route
  *	msg_port.c	verbs; msg_clock.c: clock, random numbers; list.h: lists
  *
  * Most calls go to files further down in this list.  Exceptions: all files call msg_ep.c to store
@@ -35,7 +35,7 @@
 #include <stdint.h>
 
 #include "list.h"
-#include "msg_flow.h"
+#include "msg_cc.h"
 #include "msg_port.h"
 #include "util.h"
 
@@ -63,8 +63,8 @@
  * @cut:      bytes, from the start, that msg_op_take() has cut into transfers
  * @done:     bytes in place
  * @lanes:    number of lanes that have a transfer of the operation
- * @notice:   the notice to send; NULL: not requested, or already in the stream (@told)
- * @turn:     number of transfers; after TURN of them, the next operation has its turn
+ * @notice:   the notice to send; NULL: not requested, or already in the stream (@notice_queued)
+ * @transfers: number of transfers; after OP_QUANTUM of them, the next operation has its turn
  * @begun:    a lane has taken a transfer; an operation of 0 bytes also needs one transfer
  */
 struct msg_op {
@@ -81,10 +81,10 @@ struct msg_op {
 	uint32_t lanes;
 	int status;
 	struct msg_out *notice;
-	uint32_t turn;
+	uint32_t transfers;
 	bool read;
 	bool begun;
-	bool told;
+	bool notice_queued;
 };
 
 struct msg_piece {
@@ -118,10 +118,10 @@ enum lane_state { LANE_FREE, LANE_WRITE, LANE_READ, LANE_SOURCE, LANE_FENCE, LAN
  * @offset, @length: range of @op that the transfer moves; @segment: payload of a packet; in bytes
  * @posted: time of the post of the transfer; @sent: time at which its last packets were sent
  *          (their work request was done), or 0
- * @asked:  time of the last probe, or of the cancel; 0: neither was sent since @sent
+ * @probed: time of the last probe, or of the cancel; 0: neither was sent since @sent
  * @passed: time at which a transfer that was sent later overtook this one; 0: not overtaken
  * @due:    time of the lane's timer
- * @inflight: bytes that count for msg_flow.inflight
+ * @inflight: bytes that count for msg_cc.inflight
  * @seen:   LANE_READ: packets that the last status reported, plus one; 0: no status yet.
  *          LANE_FENCE, LANE_CANCEL: bytes that were queued again
  * @nonce:  number of the outstanding probe, 0: none
@@ -143,7 +143,7 @@ struct msg_lane {
 	uint32_t inflight;
 	uint64_t posted;
 	uint64_t sent;
-	uint64_t asked;
+	uint64_t probed;
 	uint64_t passed;
 	uint64_t due;
 	uint32_t nonce;
@@ -164,15 +164,15 @@ struct msg_lane {
  * @segment: maximum payload of a packet of a transfer, in bytes, as the peer reported it
  * @free:    idle lanes, the longest idle one first; @busy: the other lanes
  * @want:    number of lanes to use; @held: no lane from this index on has a local rCxt
- * @busy_lanes, @most_busy: number of lanes with a transfer, and its maximum since @look was set
- * @look:    time to release lanes that were not used
+ * @busy_lanes, @most_busy: number of lanes in use, and its maximum since @trim_at was set
+ * @trim_at: time to release lanes that were not used
  * @more:    time to try again to acquire rCxts, after the pool had none
- * @hungry:  a transfer could have started if one more lane had been free
- * @told_want, @their_want: number of rCxts that our last grant, or the peer's, requests
+ * @lanes_short: a transfer could have started if one more lane had been free
+ * @adv_want, @their_want: number of rCxts that our last grant, or the peer's, requests
  * @granted: local rCxts that the lanes of the peer use; their number is @given
  * @refused: for each rCxt in @granted, the tid up to which it refuses packets
  * @refusing: for each rCxt in @granted, the rCxt that an outstanding WHAT_REFUSE names, 0: none
- * @told_segment: maximum payload of a packet in our last grant
+ * @adv_segment: maximum payload of a packet in our last grant
  * @grant:   version of our last grant; @grant_known: version that the peer has confirmed
  * @theirs:  version of the last grant of the peer, 0: none
  * @recoveries: msg_port.recoveries of the channel that the rCxts belong to
@@ -197,16 +197,16 @@ struct msg_route {
 	uint32_t held;
 	uint32_t busy_lanes;
 	uint32_t most_busy;
-	uint32_t told_want;
+	uint32_t adv_want;
 	uint32_t their_want;
 	uint32_t given;
-	bool hungry;
-	uint64_t look;
+	bool lanes_short;
+	uint64_t trim_at;
 	uint64_t more;
 	uint64_t *granted;
 	uint64_t *refusing;
 	uint32_t *refused;
-	uint32_t told_segment;
+	uint32_t adv_segment;
 	uint32_t grant;
 	uint32_t grant_known;
 	uint32_t grant_tries;
@@ -219,7 +219,7 @@ struct msg_route {
 	uint64_t ping;
 	uint32_t ping_tries;
 	uint64_t next;
-	struct msg_flow flow;
+	struct msg_cc cc;
 	struct nhcadv_msg_stats stats;
 };
 
@@ -272,7 +272,7 @@ struct msg_in {
  * @early:    packets received out of order; also number @expected, if @held is at its limit
  * @num_early: number of sends in @early
  * @held:     number of sends that the program has received and not released
- * @told_room: number of sends that we accept, as the last header said
+ * @adv_room: number of sends that we accept, as the last header said
  * @ack_due:  an acknowledgment has to be sent
  * @time:     round trip times, which include the delay until the program of the peer polls
  * @due:      time of the first retransmission
@@ -285,12 +285,12 @@ struct msg_stream {
 	uint32_t acked;
 	uint32_t limit;
 	uint32_t expected;
-	uint32_t told_room;
+	uint32_t adv_room;
 	struct msg_in *early[MSG_STREAM];
 	uint32_t num_early;
 	uint32_t held;
 	bool ack_due;
-	struct msg_flow time;
+	struct msg_cc time;
 	uint64_t due;
 };
 
@@ -305,7 +305,7 @@ struct msg_stream {
  * @confirmed: the peer has named our session, so @theirs belongs to this connection
  * @session:   random number of this connection, which packets of the peer have to name
  * @theirs:    session of the peer, 0: not known
- * @turn, @packet_turn: the next route for a transfer, and for a packet (round robin)
+ * @next_route, @next_packet_route: the next route for a transfer, and for a packet (round robin)
  * @todo:      operations with bytes that no lane has taken; @going: the other operations
  * @reachable: false: from a completion NHCADV_MSG_UNREACHABLE to the next NHCADV_MSG_REACHABLE
  */
@@ -325,8 +325,8 @@ struct msg_peer {
 	uint64_t id;
 	struct msg_route **routes;
 	uint32_t num_routes;
-	uint32_t turn;
-	uint32_t packet_turn;
+	uint32_t next_route;
+	uint32_t next_packet_route;
 	struct list_head todo;
 	struct list_head going;
 	struct msg_stream stream;
@@ -361,7 +361,7 @@ struct nhcadv_msg_peer {
  * @wake:     an eventfd that is readable (@woken) while sleeping threads have something to do
  * @timer, @timer_at: a timerfd, and the time that it is set to
  * @done:     ring of completions, of @done_room entries
- * @done_promised: entries of @done that are reserved for messages that are not complete
+ * @done_reserved: entries of @done that are reserved for messages that are not complete
  */
 struct nhcadv_msg_ep {
 	pthread_mutex_t lock;
@@ -399,7 +399,7 @@ struct nhcadv_msg_ep {
 	uint32_t done_room;
 	uint32_t done_first;
 	uint32_t done_count;
-	uint32_t done_promised;
+	uint32_t done_reserved;
 };
 
 /* ---- wr_id and cookie: number (32 bits), slot of the route (16), what (4), lane (12) ---- */
@@ -466,8 +466,8 @@ struct msg_fence {
 };
 
 /* ---- msg_ep.c ---- */
-/** msg_promise - reserve an entry for one completion; Return: 0 or ENOMEM */
-int msg_promise(struct nhcadv_msg_ep *ep);
+/** msg_reserve - reserve an entry for one completion; Return: 0 or ENOMEM */
+int msg_reserve(struct nhcadv_msg_ep *ep);
 /** msg_complete - store a completion in a reserved entry; @data: NULL, or msg_in.data */
 void msg_complete(struct msg_peer *peer, enum nhcadv_msg_kind kind, int status, uint64_t id,
 		  uint64_t length, uint64_t pvo, void *data);
@@ -498,10 +498,10 @@ static inline uint32_t msg_route_segment(const struct msg_route *route)
 	       route->port->info.segment;
 }
 
-/** msg_route_heard - report a packet that proves that the route is alive */
-void msg_route_heard(struct msg_route *route);
-/** msg_route_asked - report that a packet was sent that the kernel of the peer answers */
-void msg_route_asked(struct msg_route *route);
+/** msg_route_confirmed - report a packet that proves that the route is alive */
+void msg_route_confirmed(struct msg_route *route);
+/** msg_route_probed - report that a packet was sent that the kernel of the peer answers */
+void msg_route_probed(struct msg_route *route);
 /** msg_route_doubt - probe the route, because stream packets sent on it are not acknowledged */
 void msg_route_doubt(struct msg_route *route);
 /** msg_route_fence - fence a lane's write over @route; if @route is dead, also over another */
@@ -525,8 +525,8 @@ struct msg_peer *msg_peer_new(struct nhcadv_msg_ep *ep, const struct msg_address
 /** msg_peer_move - use the channels of a new address of the peer */
 void msg_peer_move(struct msg_peer *peer, const struct msg_address *address);
 void msg_peer_free(struct msg_peer *peer);
-/** msg_peer_promised - Return: number of completions that are reserved for the peer */
-uint32_t msg_peer_promised(const struct msg_peer *peer);
+/** msg_peer_reserved - Return: number of completions that are reserved for the peer */
+uint32_t msg_peer_reserved(const struct msg_peer *peer);
 
 enum msg_session {
 	MSG_SESSION_OLD,	/* an earlier connection: the packet is ignored */
@@ -611,11 +611,11 @@ void msg_lane_unsent(struct msg_route *route, struct msg_lane *lane);
 /* ---- msg_transfer.c ---- */
 enum msg_pumped {
 	MSG_PUMP_DONE,		/* no transfer can start until the state of the peer changes */
-	MSG_PUMP_TURN,		/* the peer has used its turn */
+	MSG_PUMP_QUANTUM,	/* the peer has used its quantum */
 	MSG_PUMP_STARVED,	/* a transfer waits until a port has a free slot */
 };
 
-/** msg_pump - start up to PEER_TURN transfers of a peer */
+/** msg_pump - start up to PEER_QUANTUM transfers of a peer */
 enum msg_pumped msg_pump(struct msg_peer *peer);
 /** msg_lane_posted - report a completed work request; @status: as in struct port_event */
 void msg_lane_posted(struct msg_route *route, struct msg_lane *lane, uint64_t wr_id, int status);

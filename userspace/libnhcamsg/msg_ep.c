@@ -18,20 +18,20 @@
 #define DEFAULT_FRAMES	1024
 #define DEFAULT_QUEUE	1024
 #define DEFAULT_DEAD_MS	500
-#define LOOK_AGAIN	(1000 * MS)	/* time between two port_check(), or two port_open() */
+#define CHECK_PERIOD	(1000 * MS)	/* time between two port_check(), or two port_open() */
 #define EVENTS		32		/* maximum number of events of one port_poll() */
 /* Budget of events of one port in a pass, so that other ports and the lanes are served */
 #define PASS_EVENTS	256
 
 /* ---- completions ---- */
 
-int msg_promise(struct nhcadv_msg_ep *ep)
+int msg_reserve(struct nhcadv_msg_ep *ep)
 {
 	struct nhcadv_msg_completion *ring;
 	uint32_t room = ep->done_room ? 2 * ep->done_room : 64, i;
 
-	if (ep->done_count + ep->done_promised < ep->done_room) {
-		ep->done_promised++;
+	if (ep->done_count + ep->done_reserved < ep->done_room) {
+		ep->done_reserved++;
 		return 0;
 	}
 	ring = calloc(room, sizeof(*ring));
@@ -43,7 +43,7 @@ int msg_promise(struct nhcadv_msg_ep *ep)
 	ep->done = ring;
 	ep->done_room = room;
 	ep->done_first = 0;
-	ep->done_promised++;
+	ep->done_reserved++;
 	return 0;
 }
 
@@ -58,7 +58,7 @@ void msg_complete(struct msg_peer *peer, enum nhcadv_msg_kind kind, int status, 
 			.peer = container_of(peer, struct nhcadv_msg_peer, peer),
 			.context = peer->context, .length = length, .pvo = pvo, .data = data,
 		};
-	ep->done_promised--;
+	ep->done_reserved--;
 }
 
 static int take(struct nhcadv_msg_ep *ep, struct nhcadv_msg_completion *wc, int num)
@@ -114,7 +114,7 @@ static void status_came(struct nhcadv_msg_ep *ep, const struct nhcadv_frame *fra
 	msg_peer_ready(route->peer);
 	switch (msg_name_what(frame->cookie)) {
 	case WHAT_PING:
-		msg_route_heard(route);
+		msg_route_confirmed(route);
 		break;
 	case WHAT_PROBE:
 	case WHAT_SOURCE:
@@ -198,7 +198,7 @@ static void port_pass(struct nhcadv_msg_ep *ep, struct msg_port *port)
 {
 	if (port->open) {
 		port_events(ep, port);
-		if (ep->now - port->checked >= LOOK_AGAIN)
+		if (ep->now - port->checked >= CHECK_PERIOD)
 			port_check(port);
 		if (port->broken)
 			port_lose(ep, port);
@@ -210,7 +210,7 @@ static void port_pass(struct nhcadv_msg_ep *ep, struct msg_port *port)
 	if (!port->open && ep->now >= port->retry) {
 		port->checked = ep->now;
 		if (port_open(port))
-			port->retry = ep->now + LOOK_AGAIN;
+			port->retry = ep->now + CHECK_PERIOD;
 		else
 			port_changed(ep);
 	}
@@ -232,7 +232,7 @@ static uint64_t pass(struct nhcadv_msg_ep *ep)
 	msg_serve(ep);
 	for (i = 0; i < ep->num_ports; i++)
 		port_flush(ep->ports[i]);
-	return min(msg_next_due(ep), ep->now + LOOK_AGAIN);
+	return min(msg_next_due(ep), ep->now + CHECK_PERIOD);
 }
 
 /* ---- the lock, and sleeping threads ---- */
@@ -555,7 +555,7 @@ int nhcadv_msg_disconnect(struct nhcadv_msg_peer *pub)
 
 	msg_ep_lock(ep);
 	msg_peer_remove(&pub->peer);
-	ep->done_promised -= msg_peer_promised(&pub->peer);
+	ep->done_reserved -= msg_peer_reserved(&pub->peer);
 	forget(ep, pub);
 	msg_peer_free(&pub->peer);
 	/*
@@ -582,8 +582,8 @@ int nhcadv_msg_query(struct nhcadv_msg_peer *pub, uint32_t path, struct nhcadv_m
 	*stats = route->stats;
 	stats->alive = route->alive;
 	stats->rcxts = route->held + route->given;
-	stats->srtt_ns = route->flow.srtt;
-	stats->window = route->flow.window;
+	stats->srtt_ns = route->cc.srtt;
+	stats->window = route->cc.window;
 	msg_ep_unlock(peer->ep);
 	return 0;
 }

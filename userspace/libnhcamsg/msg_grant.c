@@ -144,29 +144,29 @@ static uint32_t lanes_for(const struct msg_route *route, uint32_t busy)
 static void grow(struct msg_route *route)
 {
 	const struct nhcadv_msg_ep *ep = route->peer->ep;
-	bool hungry = route->hungry;
+	bool lanes_short = route->lanes_short;
 
-	route->hungry = false;
+	route->lanes_short = false;
 	/*
 	 * Add one block per round trip: the peer must have granted an rCxt for the last lane.
 	 */
-	if (!hungry || ep->now < route->more || ep->now < ep->short_until ||
+	if (!lanes_short || ep->now < route->more || ep->now < ep->short_until ||
 	    route->want == ep->lanes || !route->lanes[route->want - 1].remote_rcxt)
 		return;
 	if (borrow(route, min(route->want + LANES_BLOCK, ep->lanes)))
 		route->more = ep->now + POOL_PAUSE;
-	else if (route->look == NEVER)
-		route->look = ep->now + IDLE_PAUSE;
+	else if (route->trim_at == NEVER)
+		route->trim_at = ep->now + IDLE_PAUSE;
 }
 
 static void shrink(struct msg_route *route)
 {
 	uint64_t now = route->peer->ep->now;
 
-	if (now >= route->look) {
+	if (now >= route->trim_at) {
 		route->want = min(route->want, lanes_for(route, route->most_busy));
 		route->most_busy = route->busy_lanes;
-		route->look = route->want > first_lanes(route) ? now + IDLE_PAUSE : NEVER;
+		route->trim_at = route->want > first_lanes(route) ? now + IDLE_PAUSE : NEVER;
 	}
 	if (route->held > route->want)
 		retire(route);
@@ -187,12 +187,12 @@ static uint64_t settle_numbers(struct msg_route *route)
 		if (ep->now >= next && give(route, route->their_want))
 			route->more = ep->now + POOL_PAUSE;
 	}
-	if (route->told_want != route->held) {
-		route->told_want = route->held;
+	if (route->adv_want != route->held) {
+		route->adv_want = route->held;
 		grant_anew(route);
 	}
 	next = route->their_want > route->given ? max(route->more, ep->short_until) : NEVER;
-	return min(next, route->look);
+	return min(next, route->trim_at);
 }
 
 bool msg_rcxts_short(struct nhcadv_msg_ep *ep)
@@ -225,7 +225,7 @@ void msg_rcxts_init(struct msg_route *route)
 {
 	route->want = first_lanes(route);
 	route->their_want = route->want;
-	route->look = NEVER;
+	route->trim_at = NEVER;
 }
 
 int msg_rcxts_acquire(struct msg_route *route)
@@ -247,7 +247,7 @@ int msg_rcxts_acquire(struct msg_route *route)
 	memset(route->refused, 0, first * sizeof(route->refused[0]));
 	route->given = first;
 	route->held = max(route->held, route->want);
-	route->told_want = route->held;
+	route->adv_want = route->held;
 	route->self.qpn = route->port->info.qpn;
 	route->self.key = route->port->info.key;
 	route->recoveries = route->port->recoveries;
@@ -424,8 +424,8 @@ uint64_t msg_grant_timer(struct msg_route *route)
 		}
 	}
 	next = settle_numbers(route);
-	if (route->told_segment != route->port->info.segment) {
-		route->told_segment = route->port->info.segment;
+	if (route->adv_segment != route->port->info.segment) {
+		route->adv_segment = route->port->info.segment;
 		grant_anew(route);
 	}
 	if (route->grant == route->grant_known && route->dest.ah && route->self.ah)

@@ -35,8 +35,8 @@ void msg_lane_init(struct msg_route *route, struct msg_lane *lane, uint16_t inde
 
 void msg_lane_set_inflight(struct msg_route *route, struct msg_lane *lane, uint32_t bytes)
 {
-	route->flow.inflight += bytes;
-	route->flow.inflight -= lane->inflight;
+	route->cc.inflight += bytes;
+	route->cc.inflight -= lane->inflight;
 	lane->inflight = bytes;
 }
 
@@ -79,7 +79,7 @@ void msg_lane_leave(struct msg_route *route, struct msg_lane *lane)
 void msg_lane_done(struct msg_route *route, struct msg_lane *lane)
 {
 	lane->op->done += lane->length;
-	msg_flow_done(&route->flow, lane->length);
+	msg_cc_done(&route->cc, lane->length);
 	msg_lane_leave(route, lane);
 }
 
@@ -148,7 +148,7 @@ void msg_lane_begin(struct msg_route *route, struct msg_lane *lane)
 	lane->tid++;
 	lane->posted = route->peer->ep->now;
 	lane->sent = 0;
-	lane->asked = 0;
+	lane->probed = 0;
 	lane->nonce = 0;
 	lane->seen = 0;
 	lane->resent = false;
@@ -167,8 +167,8 @@ void msg_lane_begin(struct msg_route *route, struct msg_lane *lane)
 		lane->state = LANE_WRITE;
 		port_write(route->port, name, &route->dest, &t);
 	}
-	msg_route_asked(route);
-	msg_flow_sent(&route->flow, msg_lane_packets(lane));
+	msg_route_probed(route);
+	msg_cc_sent(&route->cc, msg_lane_packets(lane));
 }
 
 /* The peer refuses packets of the old tid after the first packet with the new tid has arrived. */
@@ -199,7 +199,7 @@ void msg_lane_cancel(struct msg_route *route, struct msg_lane *lane)
 	lane->state = LANE_CANCEL;
 	lane->nonce = 0;
 	lane->seen = 0;
-	lane->asked = 0;
+	lane->probed = 0;
 	msg_lane_set_due(route, lane, 0);
 }
 
@@ -208,7 +208,7 @@ void msg_lane_release(struct msg_route *route, struct msg_lane *lane)
 	msg_lane_set_inflight(route, lane, 0);
 	lane->state = LANE_RELEASE;
 	lane->nonce = 0;
-	lane->asked = 0;
+	lane->probed = 0;
 	/*
 	 * If the port is closed, no cancel is needed, because port_close() has waited for the
 	 * packets.  Nor could a cancel be posted, because there is no channel.

@@ -16,7 +16,7 @@
 
 #define PING_PAUSE	(20 * MS)	/* delay between the first two probes of a route */
 #define PING_TRIES	5		/* maximum doublings of that delay: 640 ms */
-#define LOOK_PAUSE	(100 * MS)	/* minimum time between two queries of the link state */
+#define CHECK_PAUSE	(100 * MS)	/* minimum time between two queries of the link state */
 
 /* ---- dead and living routes ---- */
 
@@ -35,7 +35,7 @@ static void tell_reachable(struct msg_peer *peer)
 {
 	bool reachable = msg_any_alive(peer);
 
-	if (reachable == peer->reachable || msg_promise(peer->ep))
+	if (reachable == peer->reachable || msg_reserve(peer->ep))
 		return;
 	peer->reachable = reachable;
 	msg_complete(peer, reachable ? NHCADV_MSG_REACHABLE : NHCADV_MSG_UNREACHABLE, 0, 0, 0, 0,
@@ -56,7 +56,7 @@ static void route_die(struct msg_route *route)
 	redrive_dead(route->peer);
 }
 
-void msg_route_heard(struct msg_route *route)
+void msg_route_confirmed(struct msg_route *route)
 {
 	route->silent = NEVER;
 	route->ping = NEVER;
@@ -68,7 +68,7 @@ void msg_route_heard(struct msg_route *route)
 	redrive_dead(route->peer);
 }
 
-void msg_route_asked(struct msg_route *route)
+void msg_route_probed(struct msg_route *route)
 {
 	if (route->silent == NEVER)
 		route->silent = route->peer->ep->now;
@@ -87,7 +87,7 @@ struct msg_route *msg_route_for_packet(struct msg_peer *peer)
 	uint32_t i;
 
 	for (i = 0; i < peer->num_routes; i++) {
-		route = peer->routes[peer->packet_turn++ % peer->num_routes];
+		route = peer->routes[peer->next_packet_route++ % peer->num_routes];
 		if ((route->alive || !alive) && route->dest.ah && port_room(route->port, 1))
 			return route;
 	}
@@ -196,7 +196,7 @@ static void ping(struct msg_route *route)
 	port_probe(route->port, t.cookie, &route->dest, &t);
 	route->stats.probes++;
 	if (route->alive)
-		msg_route_asked(route);
+		msg_route_probed(route);
 }
 
 static uint64_t life_timer(struct msg_route *route)
@@ -207,7 +207,7 @@ static uint64_t life_timer(struct msg_route *route)
 	 * In the first half of this time the library waits for answers to the transfers in flight.
 	 * In the second half it also probes the kernel of the peer.
 	 */
-	uint64_t dead = max(ep->dead, 2 * msg_flow_overdue(&route->flow, 0));
+	uint64_t dead = max(ep->dead, 2 * msg_cc_overdue(&route->cc, 0));
 
 	if (route->alive && route->silent != NEVER && route->ping == NEVER) {
 		if (now - route->silent >= dead / 2)
@@ -218,12 +218,12 @@ static uint64_t life_timer(struct msg_route *route)
 	if (route->alive && route->silent != NEVER) {
 		if (now - route->silent >= dead ||
 		    (now - route->silent >= ep->dead / 4 &&
-		     now - route->port->checked >= LOOK_PAUSE && !port_check(route->port)))
+		     now - route->port->checked >= CHECK_PAUSE && !port_check(route->port)))
 			route_die(route);
 		else if (now - route->silent < ep->dead / 4)
 			next = min(next, route->silent + ep->dead / 4);
 		else
-			next = min(next, now + LOOK_PAUSE);
+			next = min(next, now + CHECK_PAUSE);
 		if (route->alive)
 			next = min(next, route->silent + dead);
 	}
@@ -347,9 +347,9 @@ static int route_new(struct msg_peer *peer, const struct msg_address *address)
 	route->next = NEVER;
 	list_head_init(&route->free);
 	list_head_init(&route->busy);
-	route->told_segment = route->port->info.segment;
+	route->adv_segment = route->port->info.segment;
 	step = (uint64_t)msg_route_segment(route) * ep->packets;
-	msg_flow_init(&route->flow, step, step * lanes);
+	msg_cc_init(&route->cc, step, step * lanes);
 	msg_rcxts_init(route);
 
 	route->lanes = calloc(lanes, sizeof(route->lanes[0]));
@@ -381,7 +381,7 @@ static void free_ops(struct list_head *list)
 		msg_op_free(op);
 }
 
-uint32_t msg_peer_promised(const struct msg_peer *peer)
+uint32_t msg_peer_reserved(const struct msg_peer *peer)
 {
 	const struct msg_op *op;
 	uint32_t i, n = peer->stream.queued;

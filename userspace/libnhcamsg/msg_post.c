@@ -98,7 +98,7 @@ static int post(struct nhcadv_msg_peer *pub, struct nhcadv_msg_mem *pub_mem, uin
 	list_head_init(&op->pieces);
 
 	msg_ep_lock(ep);
-	if (msg_promise(ep)) {
+	if (msg_reserve(ep)) {
 		msg_ep_unlock(ep);
 		free(op);
 		return ENOMEM;

@@ -4,7 +4,7 @@
  *
  * A pass serves the peers whose state has changed (nhcadv_msg_ep.ready), and those whose timers
  * have expired (nhcadv_msg_ep.heap).  An idle peer costs nothing.  Peers share the send FIFOs by
- * round robin: a turn is up to PEER_TURN transfers.  A peer that finds no free slot waits in
+ * round robin: a turn is up to PEER_QUANTUM transfers.  A peer that finds no free slot waits in
  * nhcadv_msg_ep.starved, and is served first when slots are free.
  */
 #include <errno.h>
@@ -140,7 +140,7 @@ static void serve(struct msg_peer *peer)
 		return;
 	if (peer->ready)
 		list_del(&peer->work);
-	peer->ready = pumped == MSG_PUMP_TURN;
+	peer->ready = pumped == MSG_PUMP_QUANTUM;
 	peer->starved = pumped == MSG_PUMP_STARVED;
 	list_add_tail(peer->ready ? &ep->ready : &ep->starved, &peer->work);
 }

@@ -27,7 +27,7 @@ void msg_stream_init(struct msg_stream *stream)
 	*stream = (struct msg_stream){ .due = NEVER };
 	list_head_init(&stream->waiting);
 	list_head_init(&stream->under_way);
-	msg_flow_init(&stream->time, 0, 0);
+	msg_cc_init(&stream->time, 0, 0);
 }
 
 static void free_all(struct list_head *list)
@@ -61,7 +61,7 @@ int msg_stream_send(struct msg_peer *peer, const void *data, uint32_t length, ui
 	out = calloc(1, sizeof(*out) + length);
 	if (!out)
 		return ENOMEM;
-	err = msg_promise(peer->ep);
+	err = msg_reserve(peer->ep);
 	if (err) {
 		free(out);
 		return err;
@@ -80,7 +80,7 @@ void msg_stream_notify(struct msg_peer *peer, struct msg_op *op)
 {
 	struct msg_out *out = op->notice;
 
-	op->told = true;
+	op->notice_queued = true;
 	op->notice = NULL;
 	out->op = op;
 	out->id = op->id;
@@ -122,7 +122,7 @@ int msg_stream_cancel(struct msg_peer *peer, uint64_t id)
 /* Packets sent before @when were overtaken: retransmit them soon, unless they are acknowledged. */
 static void overtaken(struct msg_stream *stream, uint64_t when, uint64_t now)
 {
-	uint64_t due = now + msg_flow_reordering(&stream->time);
+	uint64_t due = now + msg_cc_reordering(&stream->time);
 	struct msg_out *out;
 
 	list_for_each(&stream->under_way, out, node)
@@ -163,7 +163,7 @@ void msg_stream_acked(struct msg_peer *peer, uint32_t ack, uint32_t room, uint64
 			continue;
 		out->acked = true;
 		if (!out->tries)
-			msg_flow_sample(&stream->time, now - out->sent);
+			msg_cc_sample(&stream->time, now - out->sent);
 		if (out->sent > newest)
 			newest = out->sent;
 	}
@@ -187,7 +187,7 @@ static bool out_send(struct msg_peer *peer, struct msg_out *out)
 	}
 	out->route = route;
 	out->sent = now;
-	out->due = now + msg_flow_overdue(&peer->stream.time, out->tries);
+	out->due = now + msg_cc_overdue(&peer->stream.time, out->tries);
 	return true;
 }
 
@@ -304,8 +304,8 @@ static uint32_t room(const struct msg_peer *peer)
 
 uint32_t msg_stream_room(struct msg_peer *peer)
 {
-	peer->stream.told_room = room(peer);
-	return peer->stream.told_room;
+	peer->stream.adv_room = room(peer);
+	return peer->stream.adv_room;
 }
 
 void msg_stream_released(struct msg_peer *peer)
@@ -318,7 +318,7 @@ void msg_stream_released(struct msg_peer *peer)
 	 * Tell the peer of new room, if we have told it that there is none, or if the room has
 	 * grown by half of the queue.
 	 */
-	if (!stream->told_room || room(peer) >= stream->told_room + peer->ep->queue / 2)
+	if (!stream->adv_room || room(peer) >= stream->adv_room + peer->ep->queue / 2)
 		stream->ack_due = true;
 	msg_peer_ready(peer);
 }
@@ -352,7 +352,7 @@ void msg_stream_came(struct msg_peer *peer, uint32_t seq, const struct msg_in *w
 	if (!what->written && !has_room(peer, seq))
 		return;
 	in = malloc(sizeof(*in) + what->length);
-	if (!in || msg_promise(peer->ep)) {
+	if (!in || msg_reserve(peer->ep)) {
 		free(in);
 		return;
 	}

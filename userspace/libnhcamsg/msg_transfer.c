@@ -6,7 +6,7 @@
  * a transfer is overdue, the library probes: the rCxt of the peer for a write, the local rCxt for a
  * read (a probe to the local channel).  A transfer is overdue after the smoothed round trip time
  * plus four mean deviations, or if a transfer that was sent later has overtaken it by more than
- * msg_flow_reordering().  The status in the answer (NHCADV_TRANSFER_*) decides what follows:
+ * msg_cc_reordering().  The status in the answer (NHCADV_TRANSFER_*) decides what follows:
  *
  *	write	COMPLETE	the transfer is complete
  *		PARTIAL		retransmit the missing packets with the same tid
@@ -28,9 +28,9 @@
  */
 #define RESERVE		64
 /* Transfers of a message before the next message has its turn */
-#define TURN		8
+#define OP_QUANTUM	8
 /* Transfers of a peer before the next peer has its turn */
-#define PEER_TURN	8
+#define PEER_QUANTUM	8
 /* Maximum number of probes of the peer about a read of which no packet has arrived */
 #define SOURCE_TRIES	4
 /*
@@ -49,21 +49,21 @@ static struct msg_route *route_with_room(struct msg_peer *peer, uint32_t *most, 
 
 	*starved = false;
 	for (i = 0; i < peer->num_routes; i++) {
-		route = peer->routes[(peer->turn + i) % peer->num_routes];
+		route = peer->routes[(peer->next_route + i) % peer->num_routes];
 		*most = msg_route_segment(route) * peer->ep->packets;
 		if (!route->alive || !msg_route_ready(route))
 			continue;
 		if (list_empty(&route->free)) {
-			route->hungry |= msg_flow_has_room(&route->flow, *most);
+			route->lanes_short |= msg_cc_has_room(&route->cc, *most);
 			continue;
 		}
-		if (!msg_flow_may_send(&route->flow, *most))
+		if (!msg_cc_may_send(&route->cc, *most))
 			continue;
 		if (!port_room(route->port, RESERVE) || !port_may_begin(route->port)) {
 			*starved = true;
 			continue;
 		}
-		peer->turn += i + 1;
+		peer->next_route += i + 1;
 		return route;
 	}
 	return NULL;
@@ -78,8 +78,8 @@ enum msg_pumped msg_pump(struct msg_peer *peer)
 	bool starved;
 
 	while ((op = list_top(&peer->todo, struct msg_op, node))) {
-		if (begun++ == PEER_TURN)
-			return MSG_PUMP_TURN;
+		if (begun++ == PEER_QUANTUM)
+			return MSG_PUMP_QUANTUM;
 		route = route_with_room(peer, &most, &starved);
 		if (!route)
 			return starved ? MSG_PUMP_STARVED : MSG_PUMP_DONE;
@@ -100,7 +100,7 @@ enum msg_pumped msg_pump(struct msg_peer *peer)
 
 		if (!msg_op_has_work(op)) {
 			msg_op_sort(op);
-		} else if (++op->turn % TURN == 0) {
+		} else if (++op->transfers % OP_QUANTUM == 0) {
 			list_del(&op->node);
 			list_add_tail(&peer->todo, &op->node);
 		}
@@ -113,24 +113,24 @@ enum msg_pumped msg_pump(struct msg_peer *peer)
 /* A transfer, or the answer to a probe, has arrived: measure the reordering. */
 static void came(struct msg_route *route, struct msg_lane *lane)
 {
-	msg_flow_reordered(&route->flow, lane->passed ? route->peer->ep->now - lane->passed : 0);
+	msg_cc_reordered(&route->cc, lane->passed ? route->peer->ep->now - lane->passed : 0);
 	lane->passed = 0;
 }
 
 /*
  * The packets of lane @by, or its probe, were sent at @when and have arrived.  Transfers of the
- * same kind that were sent before @when are overdue after msg_flow_reordering().  This does not
+ * same kind that were sent before @when are overdue after msg_cc_reordering().  This does not
  * apply to a read that is longer than @by: the peer sends the data of reads by round robin, so a
  * shorter read completes earlier.
  */
 static void overtaken(struct msg_route *route, const struct msg_lane *by, uint64_t when)
 {
-	uint64_t due = route->peer->ep->now + msg_flow_reordering(&route->flow);
+	uint64_t due = route->peer->ep->now + msg_cc_reordering(&route->cc);
 	struct msg_lane *lane;
 	uint64_t last;
 
 	list_for_each(&route->busy, lane, node) {
-		last = lane->asked > lane->sent ? lane->asked : lane->sent;
+		last = lane->probed > lane->sent ? lane->probed : lane->sent;
 		if (lane->state != by->state || !lane->sent || last >= when ||
 		    (lane->state == LANE_READ && lane->length > by->length))
 			continue;
@@ -184,7 +184,7 @@ void msg_lane_posted(struct msg_route *route, struct msg_lane *lane, uint64_t na
 		}
 		lane->sent = now;
 		lane->passed = 0;
-		msg_lane_set_due(route, lane, now + msg_flow_overdue(&route->flow, lane->tries));
+		msg_lane_set_due(route, lane, now + msg_cc_overdue(&route->cc, lane->tries));
 		break;
 	case WHAT_CANCEL:
 		if ((lane->state != LANE_CANCEL && lane->state != LANE_RELEASE) ||
@@ -209,12 +209,12 @@ void msg_lane_complete(struct msg_route *route, struct msg_lane *lane, uint32_t 
 		   lane->state != LANE_CANCEL :
 		   lane->state != LANE_WRITE && lane->state != LANE_FENCE)
 		return;
-	msg_route_heard(route);
+	msg_route_confirmed(route);
 	/* Other lanes may already transfer bytes of this transfer. */
 	if (lane->state == LANE_CANCEL && lane->cancelled)
 		return;
 	if (!lane->resent) {
-		msg_flow_sample(&route->flow, now - lane->posted);
+		msg_cc_sample(&route->cc, now - lane->posted);
 		came(route, lane);
 	}
 	overtaken(route, lane, lane->resent ? lane->posted : lane->sent);
@@ -252,7 +252,7 @@ static void write_partial(struct msg_route *route, struct msg_lane *lane,
 	}
 	msg_lane_set_inflight(route, lane, bytes);
 	lane->resent = true;
-	lane->asked = 0;
+	lane->probed = 0;
 	lane->nonce = 0;
 	if (!missing) {
 		/* The last packets are being placed, or there was no free slot. */
@@ -262,9 +262,9 @@ static void write_partial(struct msg_route *route, struct msg_lane *lane,
 	lane->sent = 0;
 	lane->due = NEVER;
 	route->stats.resent += missing;
-	msg_flow_lost(&route->flow, missing);
-	msg_flow_sent(&route->flow, missing);
-	msg_route_asked(route);
+	msg_cc_lost(&route->cc, missing);
+	msg_cc_sent(&route->cc, missing);
+	msg_route_probed(route);
 }
 
 /*
@@ -281,7 +281,7 @@ static bool read_is_over(const struct msg_route *route, const struct msg_lane *l
 	if (nhcadv_frame_has(frame, msg_lane_packets(lane) - 1))
 		return true;
 	if (lane->passed &&
-	    route->peer->ep->now - lane->passed >= msg_flow_reordering(&route->flow))
+	    route->peer->ep->now - lane->passed >= msg_cc_reordering(&route->cc))
 		return true;
 	return frame->received + 1 == lane->seen;
 }
@@ -295,12 +295,12 @@ static void read_partial(struct msg_route *route, struct msg_lane *lane,
 	lane->tries = 0;
 	if (!read_is_over(route, lane, frame)) {
 		if (frame->received) {
-			msg_route_heard(route);
-			msg_flow_at_least(&route->flow, now - lane->posted);
+			msg_route_confirmed(route);
+			msg_cc_at_least(&route->cc, now - lane->posted);
 		}
 		lane->seen = frame->received + 1;
 		lane->nonce = 0;
-		msg_lane_set_due(route, lane, now + msg_flow_overdue(&route->flow, !frame->received));
+		msg_lane_set_due(route, lane, now + msg_cc_overdue(&route->cc, !frame->received));
 		return;
 	}
 	if (!frame->received) {
@@ -319,7 +319,7 @@ static void read_partial(struct msg_route *route, struct msg_lane *lane,
 	}
 	route->stats.resent += missing;
 	route->stats.redriven++;
-	msg_flow_lost(&route->flow, missing);
+	msg_cc_lost(&route->cc, missing);
 }
 
 /* Cancel a read of which no packet has arrived, after the rCxt of the peer has answered. */
@@ -328,7 +328,7 @@ static void read_source(struct msg_route *route, struct msg_lane *lane, uint8_t 
 	if (status == NHCADV_TRANSFER_PROT_ERR)
 		msg_op_fail(lane->op, EACCES);
 	route->stats.redriven++;
-	msg_flow_lost(&route->flow, 1);
+	msg_cc_lost(&route->cc, 1);
 	msg_lane_cancel(route, lane);
 }
 
@@ -341,15 +341,15 @@ void msg_lane_status(struct msg_route *route, struct msg_lane *lane,
 	    (lane->state != LANE_WRITE && lane->state != LANE_READ && !source))
 		return;
 	if (source) {
-		msg_route_heard(route);
+		msg_route_confirmed(route);
 		read_source(route, lane, frame->status);
 		return;
 	}
 	if (lane->state == LANE_WRITE) {
-		msg_route_heard(route);
-		msg_flow_sample(&route->flow, route->peer->ep->now - lane->asked);
+		msg_route_confirmed(route);
+		msg_cc_sample(&route->cc, route->peer->ep->now - lane->probed);
 		came(route, lane);
-		overtaken(route, lane, lane->asked);
+		overtaken(route, lane, lane->probed);
 	}
 	lane->nonce = 0;
 	switch (frame->status) {
@@ -365,7 +365,7 @@ void msg_lane_status(struct msg_route *route, struct msg_lane *lane,
 	case NHCADV_TRANSFER_NONE:
 		if (lane->tries < UINT8_MAX)
 			lane->tries++;
-		msg_flow_lost(&route->flow, msg_lane_packets(lane));
+		msg_cc_lost(&route->cc, msg_lane_packets(lane));
 		if (lane->state != LANE_WRITE)
 			msg_lane_cancel(route, lane);
 		else if (lane->segment > msg_route_segment(route))
@@ -399,7 +399,7 @@ void msg_lane_fence_status(struct msg_route *route, struct msg_lane *lane,
 		return;
 	if (frame->status == NHCADV_TRANSFER_COMPLETE) {
 		lane->op->done += lane->length;
-		msg_flow_done(&route->flow, lane->length);
+		msg_cc_done(&route->cc, lane->length);
 		msg_lane_release(route, lane);
 	} else if (frame->status == NHCADV_TRANSFER_FENCED) {
 		msg_lane_fenced(route, lane, lane->tid);
@@ -419,8 +419,8 @@ static void ask(struct msg_route *route, struct msg_lane *lane)
 		if (lane->tries < UINT8_MAX)
 			lane->tries++;
 		if (route->silent != NEVER &&
-		    ep->now - route->silent > 2 * msg_flow_overdue(&route->flow, 0))
-			msg_flow_silent(&route->flow, ep->now);
+		    ep->now - route->silent > 2 * msg_cc_overdue(&route->cc, 0))
+			msg_cc_silent(&route->cc, ep->now);
 	}
 	if ((lane->state == LANE_READ && lane->tries >= BLIND) ||
 	    (lane->state == LANE_SOURCE && lane->tries >= SOURCE_TRIES)) {
@@ -430,7 +430,7 @@ static void ask(struct msg_route *route, struct msg_lane *lane)
 	if (!++ep->nonce)
 		ep->nonce = 1;
 	lane->nonce = ep->nonce;
-	lane->asked = ep->now;
+	lane->probed = ep->now;
 	if (lane->state == LANE_WRITE)
 		lane->passed = 0;
 	lane->wrs++;
@@ -443,9 +443,9 @@ static void ask(struct msg_route *route, struct msg_lane *lane)
 		port_probe(route->port, name, &route->self, &t);
 	} else {
 		port_probe(route->port, name, &route->dest, &t);
-		msg_route_asked(route);
+		msg_route_probed(route);
 	}
-	msg_lane_set_due(route, lane, ep->now + msg_flow_overdue(&route->flow, lane->tries));
+	msg_lane_set_due(route, lane, ep->now + msg_cc_overdue(&route->cc, lane->tries));
 }
 
 static void lane_timer(struct msg_route *route, struct msg_lane *lane)
@@ -472,7 +472,7 @@ static void lane_timer(struct msg_route *route, struct msg_lane *lane)
 		if (lane->state == LANE_FENCE)
 			msg_route_fence(route, lane);
 		msg_send_fence(route, lane, lane->state == LANE_FENCE ? lane->tid : UINT32_MAX);
-		msg_lane_set_due(route, lane, now + msg_flow_overdue(&route->flow, lane->tries));
+		msg_lane_set_due(route, lane, now + msg_cc_overdue(&route->cc, lane->tries));
 		if (lane->tries < UINT8_MAX)
 			lane->tries++;
 		break;
@@ -481,12 +481,12 @@ static void lane_timer(struct msg_route *route, struct msg_lane *lane)
 		lane->due = NEVER;
 		if (lane->cancelled) {
 			cancelled(route, lane);
-		} else if (!lane->asked) {
+		} else if (!lane->probed) {
 			if (!port_room(route->port, 1)) {
 				msg_lane_set_due(route, lane, now + MSG_AGAIN_LATER);
 				break;
 			}
-			lane->asked = now;
+			lane->probed = now;
 			lane->wrs++;
 			port_cancel(route->port, msg_name(route, lane->index, WHAT_CANCEL,
 							  lane->tid), lane->local_rcxt, lane->tid);
@@ -587,7 +587,7 @@ int msg_op_cancel(struct msg_op *op)
 	struct msg_lane *lane;
 	uint32_t i;
 
-	if (op->told)
+	if (op->notice_queued)
 		return EALREADY;
 	msg_op_fail(op, ECANCELED);
 	/* This reference keeps the operation while lanes leave it. */

@@ -170,7 +170,7 @@ bool msg_send_grant(struct msg_route *route)
 	g->segment = htobe32(port->info.segment);
 	g->version = htobe32(route->grant);
 	g->count = htobe32(given);
-	g->wanted = htobe32(route->told_want);
+	g->wanted = htobe32(route->adv_want);
 	g->flags = htobe32(port->fences ? GRANT_FENCES : 0);
 	for (i = 0; i < given; i++)
 		g->rcxts[i] = htobe64(route->granted[i]);

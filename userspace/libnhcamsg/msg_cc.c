@@ -7,7 +7,7 @@
  * has taken so far, if this exceeds the smoothed time.  Each probe has a different number, so that
  * its answer is not taken for the answer to another probe.
  *
- * Reordering: msg_flow.extent is the recent maximum of the time by which a transfer arrived after
+ * Reordering: msg_cc.extent is the recent maximum of the time by which a transfer arrived after
  * one that was sent later.  A transfer that is later than this is considered lost.
  *
  * Congestion window: It limits the bytes in flight.  It starts in slow start, and grows only while
@@ -29,40 +29,40 @@
 #define MOST_DOUBLINGS	10		/* maximum doublings of the backoff */
 #define CHANCE		8	/* a loss rate above 1 / CHANCE shrinks the window */
 #define ENOUGH		1024	/* packets between two evaluations of the loss rate */
-#define FORGET		256	/* msg_flow.extent decays by 1 / FORGET per transfer */
+#define FORGET		256	/* msg_cc.extent decays by 1 / FORGET per transfer */
 #define FIRST_STEPS	8	/* initial window, in transfers */
 #define LEAST_STEPS	2	/* minimum window, in transfers */
 #define QUEUE		(100 * MS)	/* maximum queueing delay while the window grows */
 
-void msg_flow_init(struct msg_flow *flow, uint64_t step, uint64_t limit)
+void msg_cc_init(struct msg_cc *cc, uint64_t step, uint64_t limit)
 {
-	*flow = (struct msg_flow){
+	*cc = (struct msg_cc){
 		.step = step, .limit = limit, .starting = true,
 		.window = min(FIRST_STEPS * step, limit),
 	};
 }
 
-void msg_flow_sample(struct msg_flow *flow, uint64_t rtt)
+void msg_cc_sample(struct msg_cc *cc, uint64_t rtt)
 {
 	uint64_t off;
 
-	flow->fastest = flow->srtt ? min(flow->fastest, rtt) : rtt;
-	if (!flow->srtt) {
-		flow->srtt = max_t(uint64_t, rtt, 1);
-		flow->rttvar = rtt / 2;
+	cc->fastest = cc->srtt ? min(cc->fastest, rtt) : rtt;
+	if (!cc->srtt) {
+		cc->srtt = max_t(uint64_t, rtt, 1);
+		cc->rttvar = rtt / 2;
 		return;
 	}
-	off = rtt > flow->srtt ? rtt - flow->srtt : flow->srtt - rtt;
-	flow->rttvar += off / 4;
-	flow->rttvar -= flow->rttvar / 4;
-	flow->srtt += rtt / 8;
-	flow->srtt -= flow->srtt / 8;
+	off = rtt > cc->srtt ? rtt - cc->srtt : cc->srtt - rtt;
+	cc->rttvar += off / 4;
+	cc->rttvar -= cc->rttvar / 4;
+	cc->srtt += rtt / 8;
+	cc->srtt -= cc->srtt / 8;
 }
 
-void msg_flow_at_least(struct msg_flow *flow, uint64_t time)
+void msg_cc_at_least(struct msg_cc *cc, uint64_t time)
 {
-	if (time > flow->srtt)
-		msg_flow_sample(flow, time);
+	if (time > cc->srtt)
+		msg_cc_sample(cc, time);
 }
 
 uint64_t msg_spread(uint64_t time)
@@ -70,96 +70,96 @@ uint64_t msg_spread(uint64_t time)
 	return time + msg_random() % (time / 2 + 1);
 }
 
-uint64_t msg_flow_overdue(const struct msg_flow *flow, unsigned int tries)
+uint64_t msg_cc_overdue(const struct msg_cc *cc, unsigned int tries)
 {
 	unsigned int doublings = min_t(unsigned int, tries, MOST_DOUBLINGS);
 	uint64_t time = FIRST_OVERDUE;
 
-	if (flow->srtt)
-		time = flow->srtt + max(4 * flow->rttvar, LEAST_MARGIN);
+	if (cc->srtt)
+		time = cc->srtt + max(4 * cc->rttvar, LEAST_MARGIN);
 	time = min(time << doublings, MOST_OVERDUE);
 	return tries ? msg_spread(time) : time;
 }
 
-uint64_t msg_flow_reordering(const struct msg_flow *flow)
+uint64_t msg_cc_reordering(const struct msg_cc *cc)
 {
-	return max(flow->srtt / 4, flow->extent + flow->extent / 4);
+	return max(cc->srtt / 4, cc->extent + cc->extent / 4);
 }
 
-void msg_flow_reordered(struct msg_flow *flow, uint64_t extent)
+void msg_cc_reordered(struct msg_cc *cc, uint64_t extent)
 {
-	flow->extent = max(flow->extent - flow->extent / FORGET, extent);
+	cc->extent = max(cc->extent - cc->extent / FORGET, extent);
 }
 
-bool msg_flow_has_room(const struct msg_flow *flow, uint32_t bytes)
+bool msg_cc_has_room(const struct msg_cc *cc, uint32_t bytes)
 {
 	/* The window may be smaller than a transfer: always allow one. */
-	return !flow->inflight || flow->inflight + bytes <= flow->window;
+	return !cc->inflight || cc->inflight + bytes <= cc->window;
 }
 
-bool msg_flow_may_send(struct msg_flow *flow, uint32_t bytes)
+bool msg_cc_may_send(struct msg_cc *cc, uint32_t bytes)
 {
-	flow->limited = !msg_flow_has_room(flow, bytes);
-	return !flow->limited;
+	cc->limited = !msg_cc_has_room(cc, bytes);
+	return !cc->limited;
 }
 
-static void shrink(struct msg_flow *flow, unsigned int num, unsigned int den)
+static void shrink(struct msg_cc *cc, unsigned int num, unsigned int den)
 {
-	flow->window = max(flow->window * num / den, LEAST_STEPS * flow->step);
-	flow->starting = false;
+	cc->window = max(cc->window * num / den, LEAST_STEPS * cc->step);
+	cc->starting = false;
 }
 
-void msg_flow_sent(struct msg_flow *flow, uint32_t packets)
+void msg_cc_sent(struct msg_cc *cc, uint32_t packets)
 {
-	flow->sent += packets;
-	if (flow->sent < ENOUGH)
+	cc->sent += packets;
+	if (cc->sent < ENOUGH)
 		return;
-	if (flow->lost * CHANCE > flow->sent)
-		shrink(flow, 3, 4);
-	flow->sent = 0;
-	flow->lost = 0;
+	if (cc->lost * CHANCE > cc->sent)
+		shrink(cc, 3, 4);
+	cc->sent = 0;
+	cc->lost = 0;
 }
 
 /* Queueing delay: smoothed minus minimum round trip time, in ns */
-static uint64_t waits(const struct msg_flow *flow)
+static uint64_t waits(const struct msg_cc *cc)
 {
-	return flow->srtt > flow->fastest ? flow->srtt - flow->fastest : 0;
+	return cc->srtt > cc->fastest ? cc->srtt - cc->fastest : 0;
 }
 
 /* Shrink the window at most once for each window of completed bytes. */
-static void shorten_queue(struct msg_flow *flow, uint64_t bytes)
+static void shorten_queue(struct msg_cc *cc, uint64_t bytes)
 {
-	uint64_t first = FIRST_STEPS * flow->step;
+	uint64_t first = FIRST_STEPS * cc->step;
 
-	flow->queued += bytes;
-	if (flow->queued < flow->window || waits(flow) < 2 * QUEUE || flow->window <= first)
+	cc->queued += bytes;
+	if (cc->queued < cc->window || waits(cc) < 2 * QUEUE || cc->window <= first)
 		return;
-	flow->queued = 0;
-	shrink(flow, 3, 4);
-	flow->window = max(flow->window, first);
+	cc->queued = 0;
+	shrink(cc, 3, 4);
+	cc->window = max(cc->window, first);
 }
 
-void msg_flow_done(struct msg_flow *flow, uint64_t bytes)
+void msg_cc_done(struct msg_cc *cc, uint64_t bytes)
 {
-	if (waits(flow) > QUEUE) {
-		shorten_queue(flow, bytes);
+	if (waits(cc) > QUEUE) {
+		shorten_queue(cc, bytes);
 		return;
 	}
-	if (!flow->limited)
+	if (!cc->limited)
 		return;
-	flow->window += flow->starting ? bytes : flow->step * bytes / flow->window;
-	flow->window = min(flow->window, flow->limit);
+	cc->window += cc->starting ? bytes : cc->step * bytes / cc->window;
+	cc->window = min(cc->window, cc->limit);
 }
 
-void msg_flow_lost(struct msg_flow *flow, uint32_t packets)
+void msg_cc_lost(struct msg_cc *cc, uint32_t packets)
 {
-	flow->lost += packets;
+	cc->lost += packets;
 }
 
-void msg_flow_silent(struct msg_flow *flow, uint64_t now)
+void msg_cc_silent(struct msg_cc *cc, uint64_t now)
 {
-	if (now < flow->shrunk)
+	if (now < cc->shrunk)
 		return;
-	flow->shrunk = now + 2 * msg_flow_overdue(flow, 0);
-	shrink(flow, 1, 2);
+	cc->shrunk = now + 2 * msg_cc_overdue(cc, 0);
+	shrink(cc, 1, 2);
 }
