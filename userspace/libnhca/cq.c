@@ -299,9 +299,9 @@ bool nhca_cq_leaves(struct nhca_cq *cq, uint32_t prod)
 	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	arm = nhca_load(&hdr->arm_seq);
-	if (arm == cq->asked || arm == nhca_load(&hdr->arm_seq_acked))
+	if (arm == cq->notified || arm == nhca_load(&hdr->arm_seq_acked))
 		return false;
-	cq->asked = arm;
+	cq->notified = arm;
 	return true;
 }
 

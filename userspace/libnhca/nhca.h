@@ -115,7 +115,7 @@ struct nhca_wq {
  * @moderated: the CQ has moderation, so each arm needs a system call
  * @lock:   protects the members below it and the consumption of entries.  It is held from
  *          ibv_start_poll() to ibv_end_poll(), and during a resize.  See nhca_cq_lock()
- * @asked:  the last arm_seq for which a poll has sent ibv_cmd_req_notify_cq(); see
+ * @notified: the last arm_seq for which a poll has sent ibv_cmd_req_notify_cq(); see
  *          nhca_cq_leaves()
  * @single: one thread at a time uses the CQ, so @lock is not taken
  * @domain: parent domain of the CQ, or NULL
@@ -134,7 +134,7 @@ struct nhca_cq {
 	pthread_spinlock_t arming;
 	bool moderated;
 	pthread_spinlock_t lock;
-	uint32_t asked;
+	uint32_t notified;
 	bool single;
 	struct nhca_pd *domain;
 	uint32_t cons;

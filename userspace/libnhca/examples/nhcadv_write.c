@@ -18,7 +18,7 @@
 #include <infiniband/nhcadv.h>
 
 #define LENGTH	(1u << 20)
-#define PATIENCE_MS 200	/* milliseconds without a completion before a probe */
+#define TIMEOUT_MS 200	/* milliseconds without a completion before a probe */
 #define TRIES	50	/* completions and timeouts before the program gives up */
 
 struct end {
@@ -94,7 +94,7 @@ static void unmake(struct end *end)
 }
 
 /*
- * Wait PATIENCE_MS for the next completion.  The caller must release the frame of NHCADV_WC_FRAME.
+ * Wait TIMEOUT_MS for the next completion.  The caller must release the frame of NHCADV_WC_FRAME.
  * Return: enum nhcadv_wc_kind, or -1 if there is no completion in time.
  */
 static int wait_kind(struct end *end, uint32_t *frame)
@@ -103,7 +103,7 @@ static int wait_kind(struct end *end, uint32_t *frame)
 	struct ibv_poll_cq_attr attr = {};
 	int tries, kind, ret;
 
-	for (tries = 0; tries < PATIENCE_MS; tries++) {
+	for (tries = 0; tries < TIMEOUT_MS; tries++) {
 		ret = ibv_start_poll(end->cq, &attr);
 		if (ret == ENOENT) {
 			poll(NULL, 0, 1);
