@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * promise: when an invalidation has completed, no byte moves through the old key any more.
+ * purpose: when an invalidation has completed, no byte moves through the old key any more.
  *
- *   owner: promise [options]          peer: promise [options] HOST
+ *   owner: revocation [options]          peer: revocation [options] HOST
  *
  * On each of several queue pairs (lanes) the peer writes or reads without pause through a key of
  * the owner.  At a random moment the owner invalidates the key.  As soon as the invalidation
@@ -14,14 +14,14 @@
  *
  * All words of a message have one value, and the next message has another value.  First and last
  * word differ if the invalidation came in the middle of a message.  With -x the owner takes its
- * memory too early, which the test must detect.  Options: see usage() in promise.h.
+ * memory too early, which the test must detect.  Options: see usage() in revocation.h.
  */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include "promise.h"
+#include "revocation.h"
 
 /* ---- the owner ---- */
 
@@ -658,7 +658,7 @@ int main(int argc, char **argv)
 {
 	bool good = true, reads;
 
-	program = "promise";
+	program = "revocation";
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	/* short sleeps must not take longer */
 	prctl(PR_SET_TIMERSLACK, 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* promise.h describes these functions. */
+/* revocation.h describes these functions. */
 #define _GNU_SOURCE
-#include "promise.h"
+#include "revocation.h"
 
 static const char * const mode_names[MODES] = {
 	"type1", "type2", "send_inv", "dereg", "rereg"
@@ -14,7 +14,7 @@ struct options opt = { .modes = 1, .writes = true, .rounds = 1000, .size = 65536
 __attribute__((noreturn))
 static void usage(int status)
 {
-	fputs("usage: promise [options] [HOST]\n"
+	fputs("usage: revocation [options] [HOST]\n"
 	      "  -d DEVICE  -g GID-INDEX  -p TCP-PORT\n"
 	      "  -m type1|type2|send_inv|dereg|rereg|all   how keys are invalidated (type1)\n"
 	      "  -R          the peer reads, instead of writing\n"

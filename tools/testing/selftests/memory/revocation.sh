@@ -35,7 +35,7 @@ limit=$((120 + count * 1000 + many / 100))
 keys() {
 	local command
 	TRAFFIC_PORT=$((TRAFFIC_PORT + 1))
-	command="promise -d $RDMA_DEV -g $TRAFFIC_GID -p $TRAFFIC_PORT -r ${SEED:-$TRAFFIC_PORT} $*"
+	command="revocation -d $RDMA_DEV -g $TRAFFIC_GID -p $TRAFFIC_PORT -r ${SEED:-$TRAFFIC_PORT} $*"
 	pair "$PREFIX$*" "$command" "$command $IP_1" $limit
 	[ "$NODE" = 2 ] || report_file "$LIB_TMP/server" "$PREFIX"
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A part of promise.c: options, data of both sides, and control messages. */
-#ifndef PROMISE_H
-#define PROMISE_H
+/* A part of revocation.c: options, data of both sides, and control messages. */
+#ifndef REVOCATION_H
+#define REVOCATION_H
 
 #include <getopt.h>
 
@@ -88,4 +88,4 @@ void say(const struct message *m);
 bool next_message(struct message *m);
 int verdict(double seconds);
 
-#endif /* PROMISE_H */
+#endif /* REVOCATION_H */
