@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Pools: resources of which a device, or the host, has a fixed maximum, and which all its users
- * share.  This file counts how much of each pool a user has, and limits it.
+ * share.  This file counts how much of each pool a user has, and limits it.  It also has the record
+ * of the process whose pages packets refer to.
  */
 #ifndef NHCA_USER_H
 #define NHCA_USER_H
@@ -161,5 +162,18 @@ int nhca_pool_charge(struct nhca_users *users, struct nhca_user *user, enum nhca
  */
 void nhca_pool_uncharge(struct nhca_users *users, struct nhca_user *user,
 			enum nhca_pool pool, long n);
+
+/**
+ * struct nhca_pageref_owner - the process whose pages packets refer to
+ * @mm:       its address space; a counted reference to the struct (mmgrab())
+ * @tgid:     the process; counted
+ * @deadline: time in jiffies at which all waits for the process end, after it has died; 0 before
+ *            the first of these waits
+ */
+struct nhca_pageref_owner {
+	struct mm_struct *mm;
+	struct pid *tgid;
+	unsigned long deadline;
+};
 
 #endif /* NHCA_USER_H */

@@ -14,22 +14,9 @@
 #include <linux/spinlock.h>
 #include <linux/types.h>
 
-struct mm_struct;
-struct nhca_txq;
-struct pid;
+#include "../user.h"
 
-/**
- * struct nhca_pageref_owner - the process whose pages packets refer to
- * @mm:       its address space; a counted reference to the struct (mmgrab())
- * @tgid:     the process; counted
- * @deadline: time in jiffies at which all waits for the process end, after it has died; 0 before
- *            the first of these waits
- */
-struct nhca_pageref_owner {
-	struct mm_struct *mm;
-	struct pid *tgid;
-	unsigned long deadline;
-};
+struct nhca_txq;
 
 /**
  * nhca_pageref_owner_init - record that the calling process owns pages

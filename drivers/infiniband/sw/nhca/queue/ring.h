@@ -10,7 +10,7 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/nhca-abi.h>
 
-#include "../memory/pageref.h"
+#include "../user.h"
 
 struct nhca_user;
 struct nhca_users;

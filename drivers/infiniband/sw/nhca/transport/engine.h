@@ -599,13 +599,13 @@ bool nhca_piggyback_waits(struct nhca_qp *qp, bool may_reply);
 /**
  * nhca_piggyback_drop - forget a waiting ACK, because a response is sent that acknowledges as much
  * nhca_piggyback_flush - send a waiting ACK, because no request will carry it
- * Context: rq.lock held; settle: RCU read side.
+ * Context: rq.lock held; flush: RCU read side.
  */
 void nhca_piggyback_drop(struct nhca_qp *qp);
 void nhca_piggyback_flush(struct nhca_qp *qp);
 
 /**
- * nhca_piggyback_clock - read the clock of nhca_piggyback.asked
+ * nhca_piggyback_clock - read the clock of nhca_piggyback.req_at
  * Context: any.  KUnit replaces this function.
  * Return: time in units of 1,024 ns, never 0.
  */
@@ -621,16 +621,6 @@ void nhca_piggyback_timer(struct timer_list *t);
  */
 void nhca_piggyback_begin(struct nhca_qp *qp, struct nhca_hdr *h);
 void nhca_piggyback_end(struct nhca_qp *qp, const struct nhca_hdr *h, int err);
-
-/* ---- local.c ---- */
-
-/**
- * nhca_local_run - execute a local operation
- * @swr: the request; if it fails, the function sets its status, which nhca_sq_fail() reports when
- *       the request is the oldest
- * Context: sq.lock held.
- */
-void nhca_local_run(struct nhca_qp *qp, struct nhca_swr *swr);
 
 /* ---- resp_tx.c: Context is rq.lock held, BH disabled, RCU read side, unless stated ---- */
 

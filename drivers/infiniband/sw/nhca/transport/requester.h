@@ -182,4 +182,14 @@ void nhca_rtt_begin(struct nhca_sq *sq, u32 psn);
 /* nhca_sq.timer: local ACK timeout, RNR timer; softirq, takes sq.lock */
 void nhca_sq_timer(struct timer_list *t);
 
+/* ---- local.c ---- */
+
+/**
+ * nhca_local_run - execute a local operation
+ * @swr: the request; if it fails, the function sets its status, which nhca_sq_fail() reports when
+ *       the request is the oldest
+ * Context: sq.lock held.
+ */
+void nhca_local_run(struct nhca_qp *qp, struct nhca_swr *swr);
+
 #endif /* NHCA_REQUESTER_H */
