@@ -54,14 +54,26 @@ void publish(struct end *a)
 static struct end a, b;
 
 /*
- * A busy host may give the whole guest little CPU time, for minutes.  So the time that a completion
- * may take is not only a number of seconds, but also the number of polls that the bystander makes
- * in so many seconds while it is alone: it polls as slowly as the rest of the guest runs.
+ * Polls a second, while the bystander is alone.  A busy host may give the whole guest little CPU
+ * time, for minutes.  So the time that a completion may take is not only a number of seconds, but
+ * also the number of polls in so many seconds: the bystander polls as slowly as the rest of the
+ * guest runs.
  */
-static struct {
-	uint64_t polls;
-	double seconds;
-} alone;
+static double poll_rate;
+
+static void poll_rate_measure(void)
+{
+	double begun = now(), seconds;
+	uint64_t polls = 0;
+	struct ibv_wc wc;
+
+	do {
+		must(!ibv_poll_cq(a.cq, 1, &wc));
+		polls++;
+		seconds = now() - begun;
+	} while (seconds < 0.5);
+	poll_rate = polls / seconds;
+}
 
 /* Print what the driver says about the bystander's queue pairs. */
 static void qps_print(void)
@@ -80,7 +92,7 @@ static void no_completion(uint64_t wr_id, double seconds, uint64_t polls)
 	qps_print();
 	die("no completion of request %" PRIu64 " for %.1f s and %" PRIu64
 	    " polls, %.0f polls a second alone; requester in state %d, responder in state %d",
-	    wr_id, seconds, polls, alone.polls / alone.seconds, end_state(&a), end_state(&b));
+	    wr_id, seconds, polls, poll_rate, end_state(&a), end_state(&b));
 }
 
 static void await(struct end *e, uint64_t wr_id)
@@ -96,20 +108,13 @@ static void await(struct end *e, uint64_t wr_id)
 		must(n >= 0);
 		polls++;
 		waited = now() - begun;
-		if (!n && waited > 3 * PATIENCE &&
-		    polls > 3 * PATIENCE * alone.polls / alone.seconds)
+		if (!n && waited > 3 * PATIENCE && polls > 3 * PATIENCE * poll_rate)
 			no_completion(wr_id, waited, polls);
 	} while (!n);
 	if (wc.status || wc.wr_id != wr_id)
 		die("completion of %" PRIu64 ": %s", wr_id, ibv_wc_status_str(wc.status));
 
-	if (shared->rounds < ALONE_ROUNDS) {
-		alone.polls += polls;
-		alone.seconds += waited;
-		longest = &shared->longest_alone;
-	} else {
-		longest = &shared->longest;
-	}
+	longest = shared->rounds < ALONE_ROUNDS ? &shared->longest_alone : &shared->longest;
 	if (waited > *longest)
 		*longest = waited;
 }
@@ -125,6 +130,7 @@ static void bystander(void)
 	a.patient = true;
 	b.patient = true;
 	connect_ends(&a, &b);
+	poll_rate_measure();
 	while (!shared->stop) {
 		length = 8 + rnd() % (REGION - 8);
 		rnd_fill(a.buf, length);
@@ -185,8 +191,8 @@ void bystander_stop(void)
 {
 	int status;
 
-	printf("# bystander: %" PRIu64 " rounds; the longest wait was %.3f s alone, then %.3f s\n",
-	       shared->rounds, shared->longest_alone, shared->longest);
+	printf("# bystander: %" PRIu64 " rounds; the longest wait was %.1f ms alone, then %.1f ms\n",
+	       shared->rounds, 1000 * shared->longest_alone, 1000 * shared->longest);
 	if (!judge.bystander)
 		return;
 	shared->stop = true;
