@@ -30,10 +30,10 @@
  * @rcu:      frees the struct after a grace period, because @rest may drop the last reference
  * @inflight: packets in the stack, without those that are stuck
  * @high, @low: values of @inflight at which flows pause, and at which waiting flows resume
- * @lock:     irqsave; protects @waiting, @turns, @resting, @active, @nactive, @aging
+ * @lock:     irqsave; protects @waiting, @wakes, @resting, @active, @nactive, @aging
  * @waiting:  flows that wait until @inflight falls, in the order of their arrival: with requests to
  *            send [0], with responses to send [1]
- * @turns:    number of flows woken so far; wraps
+ * @wakes:    number of flows woken so far; wraps
  * @passed:   packets that bypassed the waiting flows since a flow was woken; a hint, without a lock
  * @rest:     wakes the remaining flows when the stack holds no packet
  * @resting:  @rest is queued or runs
@@ -56,7 +56,7 @@ struct nhca_txq {
 	/* protects the lists of waiting flows */
 	spinlock_t lock;
 	struct list_head waiting[2];
-	u32 turns;
+	u32 wakes;
 	u32 passed;
 	struct nhca_bh rest;
 	bool resting;
