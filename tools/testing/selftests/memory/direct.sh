@@ -21,10 +21,7 @@ fi
 good=$(disk_of good)
 bad=$(disk_of bad)
 files=$(disk_of files)
-# null_blk allocates the memory of a block when the block is written: this is no leak of the test.
-for disk in "$good" "$bad" "$files"; do
-	dd if=/dev/zero of="$disk" bs=1M oflag=direct status=none 2> "$LIB_TMP/dd"
-done
+disk_fill "$good" "$bad" "$files"
 # blocks 2048 to 2055 of 512 bytes: 4 KiB at 1 MiB
 echo "+2048-2055" > $NULL_DISKS/bad/badblocks
 
@@ -48,15 +45,10 @@ traced direct_write "$good" "$bad" 20 "flushed bytes"
 traced direct "$good" "$bad" 20 "peers read"
 
 # debugfs shows a region and its pool while they exist
-direct_write "$good" "$bad" 0 > "$LIB_TMP/shown" &
-writer=$!
-for _ in $(seq 100); do
-	grep -q writing "$LIB_TMP/shown" && break
-	sleep 0.1
-done
+write_forever "$good" "$bad"
 stores=$(cat /sys/kernel/debug/nhca/stores) pools=$(cat /sys/kernel/debug/nhca/pools)
-kill -KILL $writer
-ended $writer 20
+kill -KILL $WRITER
+ended $WRITER 20
 if [[ $stores == *" $RDMA_DEV pool "*" async offset 0 length 67108864 "*" errors 0 "*" file "* ]] &&
 	[[ $pools == "$RDMA_DEV pool "*" blocks 64 used "*" stores 1 "* ]]; then
 	ok "debugfs shows regions and pools"
@@ -85,17 +77,6 @@ else
 	notok "there is a file system"
 fi
 
-# write_forever DISK [sync]: start a process that writes, as job $writer
-write_forever() {
-	direct_write "$1" "$bad" 0 ${2:+"$2"} > "$LIB_TMP/forever" &
-	writer=$!
-	for _ in $(seq 100); do
-		grep -q writing "$LIB_TMP/forever" && break
-		sleep 0.1
-	done
-	sleep 0.3
-}
-
 # As with a foreign peer: each packet has an ICRC, and is handled alone.
 insist=/sys/module/nhca/parameters/insist_icrc
 echo Y > $insist
@@ -104,9 +85,9 @@ report direct_write "$good" "$bad" $((${ROUNDS:-200} / 4)) "own READs and receiv
 echo N > $insist
 
 # A disk is removed while a process writes to it: its WRITE fails.
-write_forever "$files" sync
+write_forever "$files" "$bad" sync
 echo 0 > $NULL_DISKS/files/power
-ended $writer 20
+ended $WRITER 20
 if [ "$JOB_STATUS" = 3 ] && grep -q "remote operation error" "$LIB_TMP/forever"; then
 	ok "a disk can be removed while it is written"
 else
@@ -114,9 +95,9 @@ else
 fi
 
 # A process that is killed while it writes leaves nothing behind.
-write_forever "$good"
-kill -KILL $writer
-ended $writer 20
+write_forever "$good" "$bad"
+kill -KILL $WRITER
+ended $WRITER 20
 if grep -q writing "$LIB_TMP/forever" && [ "$JOB_STATUS" = 137 ]; then
 	ok "a process that writes can be killed"
 else

@@ -17,10 +17,7 @@ if ! null_disk good 16 || ! null_disk slow 32 cache_size=4 || ! modprobe dm-mod 
 fi
 good=$(disk_of good)
 udevadm settle --timeout=10
-# null_blk allocates the memory of a block when the block is written: this is no leak of the test.
-for disk in "$good" "$(disk_of slow)"; do
-	dd if=/dev/zero of="$disk" bs=1M oflag=direct status=none 2> "$LIB_TMP/dd"
-done
+disk_fill "$good" "$(disk_of slow)"
 leak_snapshot
 memory_mark
 report direct_hung hung "$good"
@@ -32,23 +29,12 @@ in_time() {
 	RUN_TIMEOUT=10 run "while a disk hangs: $name" "$@"
 }
 
-# writer DISK: start a process that writes for ever, as job $writer
-writer() {
-	direct_write "$1" "$good" 0 > "$LIB_TMP/writer" &
-	writer=$!
-	for _ in $(seq 100); do
-		grep -q writing "$LIB_TMP/writer" && break
-		sleep 0.1
-	done
-	sleep 0.3
-}
-
 log_mark
 begun=$SECONDS
 timeout=$(sysctl -n kernel.hung_task_timeout_secs)
 sysctl -qw kernel.hung_task_timeout_secs=13
-writer /dev/mapper/hung
-victim=$writer
+write_forever /dev/mapper/hung "$good"
+victim=$WRITER
 dmsetup suspend --noflush hung
 sleep 0.5
 kill -KILL $victim
@@ -63,9 +49,9 @@ else
 	sed 's/^/#   /' /proc/$victim/task/*/stack
 fi
 in_time "a region of another process works and ends" direct_write "$good" "$good" 4 "an acknowledged WRITE"
-writer "$good"
-kill -KILL $writer
-ended $writer 10
+write_forever "$good" "$good"
+kill -KILL $WRITER
+ended $WRITER 10
 if [ "$JOB_STATUS" = 137 ]; then
 	ok "while a disk hangs: another process can be killed"
 else

@@ -52,7 +52,7 @@ power "a file" run "$mnt/file" logged "$count" persistent
 umount "$mnt"
 dmsetup remove logged
 for mark in 0 $((count / 3)) $((count - 1)); do
-	dd if=/dev/zero of="$(disk_of again)" bs=1M oflag=direct status=none 2> "$LIB_TMP/dd"
+	disk_fill "$(disk_of again)"
 	power "a file at mark $mark" replay "$log" "$(disk_of again)" "$mark"
 	if mount "$(disk_of again)" "$mnt"; then
 		power "a file at mark $mark" compare "$mnt/file" "$mark"

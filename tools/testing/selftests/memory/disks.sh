@@ -5,6 +5,10 @@
 #   null_disk NAME MIB [ATTRIBUTE=VALUE...]	make a disk; its folder in configfs has further attributes, such as
 #					badblocks and power
 #   disk_of NAME			print the device of a disk
+#   disk_fill DISK...			write zeros to all blocks. null_blk allocates the memory of a block when it is
+#					written, so a test that compares the memory in use does this first.
+#   write_forever DISK BAD [sync]	start direct_write, which writes to a region of DISK until it is killed, as job
+#					$WRITER; its output is in $LIB_TMP/forever
 
 NULL_DISKS=/sys/kernel/config/nullb
 
@@ -29,4 +33,23 @@ disk_of() {
 		sleep 0.1
 	done
 	echo "/dev/$1"
+}
+
+disk_fill() {
+	local disk
+	for disk in "$@"; do
+		# dd ends with an error at the end of the disk
+		dd if=/dev/zero of="$disk" bs=1M oflag=direct status=none 2> "$LIB_TMP/dd"
+	done
+}
+
+write_forever() {
+	direct_write "$1" "$2" 0 ${3:+"$3"} > "$LIB_TMP/forever" &
+	WRITER=$!
+	for _ in $(seq 100); do
+		grep -q writing "$LIB_TMP/forever" && break
+		sleep 0.1
+	done
+	# until many writes are in progress
+	sleep 0.3
 }

@@ -13,7 +13,7 @@
 #include <linux/tracepoint.h>
 
 /* enum nhca_io_kind of direct/store.h, which asserts these numbers */
-#define nhca_show_run(kind)		\
+#define nhca_show_io(kind)		\
 	__print_symbolic(kind,		\
 		{ 0, "read" },		\
 		{ 1, "write" },		\
@@ -69,7 +69,7 @@ TRACE_EVENT(nhca_direct_begun,
 			   __entry->kind = kind;
 	    ),
 	    TP_printk("dev %u qpn %#x: %s key %#010x offset %llu bytes %u blocks %u",
-		      __entry->dev, __entry->qpn, nhca_show_run(__entry->kind), __entry->key,
+		      __entry->dev, __entry->qpn, nhca_show_io(__entry->kind), __entry->key,
 		      __entry->offset, __entry->bytes, __entry->blocks)
 );
 
@@ -99,7 +99,7 @@ TRACE_EVENT(nhca_direct_ended,
 			   __entry->kind = kind;
 	    ),
 	    TP_printk("dev %u qpn %#x: %s key %#010x offset %llu result %lld", __entry->dev,
-		      __entry->qpn, nhca_show_run(__entry->kind), __entry->key, __entry->offset,
+		      __entry->qpn, nhca_show_io(__entry->kind), __entry->key, __entry->offset,
 		      __entry->result)
 );
 

@@ -58,6 +58,7 @@ static inline bool nhca_is_xrc(const struct nhca_qp *qp)
 	return qp->ibqp.qp_type == IB_QPT_XRC_INI || qp->ibqp.qp_type == IB_QPT_XRC_TGT;
 }
 
+/* Return: true if the QP has a rate limit.  For a QP that never had one there is no call. */
 static inline bool nhca_is_paced(const struct nhca_qp *qp)
 {
 	return qp->sq.pace && nhca_pace_rate(qp);

@@ -72,7 +72,7 @@ bool nhca_pace_waits(struct nhca_qp *qp)
 	u64 now;
 
 	lockdep_assert_held(&qp->sq.lock);
-	if (likely(!pace || !pace->kbps))
+	if (likely(!nhca_is_paced(qp)))
 		return false;
 	now = ktime_get_ns();
 	if (pace->busy <= now + NHCA_PACE_AHEAD)
@@ -92,7 +92,7 @@ void nhca_pace_sent(struct nhca_qp *qp, u32 bytes)
 	struct nhca_pace *pace = qp->sq.pace;
 
 	lockdep_assert_held(&qp->sq.lock);
-	if (likely(!pace || !pace->kbps))
+	if (likely(!nhca_is_paced(qp)))
 		return;
 	/* 8 bits a byte; kbps is the number of bits in a millisecond */
 	pace->busy = max(pace->busy, ktime_get_ns()) +
