@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Regions of a backing (backing.h). */
+/* Regions whose bytes a backing supplies (backing.h). */
 #include "backing.h"
 #include "mr.h"
 
@@ -18,7 +18,7 @@ struct ib_mr *nhca_mr_backed(struct nhca_dev *dev, struct ib_pd *pd, struct nhca
 {
 	struct nhca_mr *mr;
 
-	/* as in blocks of the backing, a page of the region begins at a multiple of PAGE_SIZE */
+	/* if @iova is aligned, addresses and blocks of the backing have the same page boundaries */
 	if (!length || !PAGE_ALIGNED(iova) || iova + length - 1 < iova)
 		return ERR_PTR(-EINVAL);
 	mr = nhca_mr_alloc(dev, pd, access);

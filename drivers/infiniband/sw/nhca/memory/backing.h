@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Regions of a backing: another directory brings the bytes of the region into memory when an
- * operation needs them, and removes them afterwards.  In direct/ the bytes are on a disk.
+ * Regions of a backing.  A backing supplies the bytes of a region: it brings them into memory when
+ * an operation needs them, and removes them afterwards.  The backings of direct/ have the bytes on
+ * a disk.
  *
- * A requester or a responder names itself by its struct nhca_fault, and its operation by a number
- * that it never uses again.  So a backing knows which operation needs bytes, and need not give the
- * bytes of one operation to another.
+ * A call of a backing names a requester or responder, by its struct nhca_fault, and the operation,
+ * by a number that this requester or responder uses only once.  So a backing can keep the bytes of
+ * each operation apart from those of other operations.
  */
 #ifndef NHCA_BACKING_H
 #define NHCA_BACKING_H
@@ -18,14 +19,14 @@
 struct nhca_backing;
 
 /*
- * One packet may write to several SGEs in one block, also to the same bytes.  So the number of an
- * operation that writes has the SGE in its upper bits when a backing gets it: how many SGEs follow
- * in the list.  A backing then has a block for each of these SGEs at the same time, and gets them
- * in the order of the list.
+ * One packet may write to several SGEs in one block, also to the same bytes.  So for an operation
+ * that writes, a backing gets the operation's number with the SGE in the upper bits, as the number
+ * of SGEs that follow in the list (nhca_backing_op()).  The backing can then have one copy of the
+ * block for each of these SGEs, and gets the bytes in the order of the list.
  */
 #define NHCA_OP_SGE_SHIFT	56
 
-/* Return: the number of the operation alone.  @op: from nhca_backing_op() */
+/* Return: @op, which nhca_backing_op() has returned, without the SGE in the upper bits. */
 static inline u64 nhca_backing_whole_op(u64 op)
 {
 	return op & (BIT_ULL(NHCA_OP_SGE_SHIFT) - 1);
@@ -33,18 +34,20 @@ static inline u64 nhca_backing_whole_op(u64 op)
 
 /**
  * struct nhca_feed - where the current operation of a requester or responder is in a backing
- * @line:    in a list of the backing while the owner waits; under a lock of the backing
- * @backing: the backing; never dereferenced
+ * @line:    entry in a list of the backing while the owner waits; a lock of the backing protects
+ *           @line
+ * @backing: the backing that @op to @run belong to; never dereferenced
  * @op:      number of the operation
  * @next:    first block that was not requested yet
  * @end:     offset in the region at which the operation ends, in bytes
  * @run:     blocks to request at a time
- * @error:   errno of an I/O request of write operation @write_op that has failed, or 0; under a
+ * @error:   errno (positive) of a failed I/O request of operation @write_op, or 0; protected by the
  *           lock of the struct nhca_fault
- * @write_op: number of the last operation that has written to a backing; changed under that lock
+ * @write_op: number of the last operation that has written to a backing or flushed it; written with
+ *           the lock of the struct nhca_fault held
  *
- * Each struct nhca_fault has one, which is all zero at first.  @backing to @run belong to the
- * backing that was used last, in the context of the owner (its lock, live section).
+ * Each struct nhca_fault contains a struct nhca_feed, which is zeroed at its allocation.  Only the
+ * owner changes @backing to @run, with a lock of the backing held.
  */
 struct nhca_feed {
 	struct list_head line;
@@ -60,27 +63,27 @@ struct nhca_feed {
 /**
  * struct nhca_backing_ops - functions of a backing
  * @seg:   does the work of nhca_mr_seg().  @f and @op name the operation, and the SGE that is
- *         written (nhca_backing_op()); @f is NULL if the caller cannot wait.  Bytes that the caller
- *         writes to the segment do not count before @placed.
+ *         written (nhca_backing_op()); @f is NULL if the caller cannot wait.  The backing ignores
+ *         the bytes that the caller writes to the segment until @placed is called for them.
  *         Context: live section.
  *         Return: 0; -EAGAIN: the bytes are not in memory; -EACCES; -EIO: they cannot be read.
- * @want:  called after @seg has returned -EAGAIN for @off: requests the bytes.  @len bytes of the
- *         operation follow @off in the region, or end at the end of the region.
+ * @want:  called after @seg has returned -EAGAIN for @off: requests the bytes.  @len: bytes that the
+ *         operation still needs from @off on; those after the end of the region are ignored.
  *         Context: the live section of @seg.
  *         Return: -EAGAIN: the function has called nhca_fault_begin(); -EACCES.
  * @placed: the owner has written @len bytes, which are in one page, to the segments that @seg has
- *         returned for them and this @op.  The bytes are those of a verified packet.  @end: no
- *         bytes of the operation will follow directly after these in the same SGE.
+ *         returned for them and this @op.  The bytes are those of a verified packet.  @end: these
+ *         are the last bytes of the operation, or the last ones in this SGE.
  *         Context: the live section of @seg.
  *         Return: 0; -EAGAIN: the segment was taken back, so the bytes must be written again;
  *         -EACCES.
- * @flush: makes all bytes of the region durable that were placed before.  @op names the FLUSH; the
- *         owner calls @flush for the same @op again after its wait.  @persistent: the bytes must
- *         also leave the cache of the disk.  NULL: nothing has to be done.
+ * @flush: writes to the disk all bytes of the region that were placed before.  @op names the FLUSH;
+ *         the owner calls @flush for the same @op again after its wait.  @persistent: the bytes
+ *         must also leave the cache of the disk.  NULL: nothing has to be done.
  *         Context: live section in which the key was checked.
  *         Return: 0; -EAGAIN: the function has called nhca_fault_begin(); -EACCES; -EIO: some bytes
  *         could not be written.
- * @ahead: an operation begins that will need these bytes later.  This is advice.
+ * @ahead: advises the backing that an operation, which has begun, will need these bytes.
  *         Context: live section in which the key was checked.
  * @free:  frees the backing.
  *         Context: process, sleeps.  The key is closed, and the waits for live sections and packets
@@ -122,8 +125,8 @@ struct nhca_backing {
  * Packets may refer to the pages of the segments that @b returns.  The page of such a segment must
  * not be used for other bytes until no packet has a reference on the page.
  * Context: process, sleeps.
- * Return: the region; ERR_PTR: -EINVAL: the range wraps, or @iova is not aligned; -ENOMEM; -ENOSPC:
- * nearly all keys are in use.
+ * Return: the region; ERR_PTR: -EINVAL: @length is 0, the range wraps, or @iova is not aligned;
+ * -ENOMEM; -ENOSPC: nearly all indices of keys are in use.
  */
 struct ib_mr *nhca_mr_backed(struct nhca_dev *dev, struct ib_pd *pd, struct nhca_backing *b,
 			     u64 length, u64 iova, int access);
@@ -131,21 +134,21 @@ struct ib_mr *nhca_mr_backed(struct nhca_dev *dev, struct ib_pd *pd, struct nhca
 /**
  * nhca_mr_backing - get the backing of a region
  * @ibmr: the region
- * Context: the region stays meanwhile.
+ * Context: any; the caller prevents the deregistration of @ibmr.
  * Return: the backing; NULL: the region has none.
  */
 struct nhca_backing *nhca_mr_backing(struct ib_mr *ibmr);
 
 /**
- * nhca_fault_feed - get the position of a requester or responder
- * @f: its state
+ * nhca_fault_feed - get the position of a requester or responder in its backing
+ * @f: state of the requester or responder
  * Context: any.
  * Return: the position.
  */
 struct nhca_feed *nhca_fault_feed(struct nhca_fault *f);
 
 /**
- * nhca_fault_of - get the requester or responder of a position
+ * nhca_fault_of - get the state of the requester or responder that contains a position
  * @feed: from nhca_fault_feed()
  * Context: any.
  * Return: the state.
@@ -153,7 +156,7 @@ struct nhca_feed *nhca_fault_feed(struct nhca_fault *f);
 struct nhca_fault *nhca_fault_of(struct nhca_feed *feed);
 
 /**
- * nhca_fault_get - take a reference: the memory of the state stays until nhca_fault_put()
+ * nhca_fault_get - take a reference, so that the state is not freed before nhca_fault_put()
  * @f: the state
  * Context: any.
  * Return: @f.
@@ -170,14 +173,14 @@ void nhca_fault_put(struct nhca_fault *f);
 /**
  * nhca_fault_begin - let the owner wait until nhca_fault_end()
  * @f: the state
- * Context: BH disabled; also in a live section, and with the innermost lock of a backing held.
+ * Context: BH disabled; also in a live section, and with a lock of the backing held.
  * Return: true: the caller must cause one call of nhca_fault_end(), even if the owner cancels the
  * wait or is freed; false: the owner waits already, and will try again when that wait has ended.
  */
 bool nhca_fault_begin(struct nhca_fault *f);
 
 /**
- * nhca_fault_end - end the wait that nhca_fault_begin() began: the owner tries again
+ * nhca_fault_end - end a wait of nhca_fault_begin() or nhca_fault_sync(): the owner tries again
  * @f: the state; the function releases the reference of the wait
  *
  * The owner is resumed unless it has canceled the wait.  If the bytes could not be read, the
@@ -188,9 +191,9 @@ bool nhca_fault_begin(struct nhca_fault *f);
 bool nhca_fault_end(struct nhca_fault *f);
 
 /**
- * nhca_fault_write_op - note that the owner begins to write to a backing
+ * nhca_fault_write_op - record the operation with which the owner writes to a backing or flushes it
  * @f:  the state
- * @op: number of the operation; nothing happens if it is the same one as before
+ * @op: number of the operation; if it is the same as in the last call, nothing happens
  * Context: BH disabled; a lock of the backing may be held.
  */
 void nhca_fault_write_op(struct nhca_fault *f, u64 op);
@@ -203,22 +206,23 @@ void nhca_fault_write_op(struct nhca_fault *f, u64 op);
 void nhca_fault_write_begin(struct nhca_fault *f);
 
 /**
- * nhca_fault_write_end - this part is on the disk, or could not be written
+ * nhca_fault_write_end - end a part that nhca_fault_write_begin() has counted
  * @f:   the state
  * @op:  number of the operation
- * @err: 0 or an errno, not negative
+ * @err: 0: the part is on the disk; else the errno (positive) with which the write has failed
  * Context: BH disabled; a lock of the backing may be held.
- * Return: true: the owner waits for this, and the caller must cause a call of nhca_fault_end().
+ * Return: true: this was the last part for which the owner waits (nhca_fault_sync()), so the caller
+ * must cause a call of nhca_fault_end().
  */
 bool nhca_fault_write_end(struct nhca_fault *f, u64 op, int err);
 
 /**
- * nhca_fault_flush_end - a FLUSH of the owner has ended
+ * nhca_fault_flush_end - record the result of a FLUSH of the owner
  * @f:   the state
  * @op:  number of the FLUSH
- * @err: 0 or an errno, not negative
- * Context: BH disabled; a lock of the backing may be held.  The caller causes a call of
- * nhca_fault_end().
+ * @err: 0 or an errno (positive)
+ * Context: BH disabled; a lock of the backing may be held.  Afterwards the caller must cause a call
+ * of nhca_fault_end().
  */
 void nhca_fault_flush_end(struct nhca_fault *f, u64 op, int err);
 

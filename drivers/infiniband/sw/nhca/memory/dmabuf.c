@@ -2,18 +2,19 @@
 /*
  * Regions of dma-bufs.
  *
- * This driver accesses memory by the CPU.  It imports a buffer by dma_buf_vmap().  An attachment
- * would need a device that does DMA.  The exporter does not move the buffer while the buffer is
- * mapped, so the driver handles no move.
+ * This driver accesses memory by the CPU.  It imports a buffer by dma_buf_vmap_unlocked() and not by
+ * an attachment, because an attachment needs a device that does DMA.  The exporter does not move the
+ * buffer while the buffer is mapped, so the driver handles no move.
  *
- * All accesses use the exporter's mapping, because the exporter knows how the buffer may be cached:
- * an exporter of graphics memory may map it write-combined.  In this case the cached alias of the
- * pages in the direct map must not be used.  The buffer may also have no struct page.
+ * All accesses use the exporter's mapping, because the exporter chooses how the buffer is cached: an
+ * exporter of graphics memory may map the buffer write-combined.  In this case the cached alias of
+ * the pages in the direct map must not be used.  The buffer may also have no struct page.
  *
  * The accesses are between dma_buf_begin_cpu_access() at registration and dma_buf_end_cpu_access()
- * at deregistration.  Both may sleep, so they cannot be called for each access in softirq.  An
- * application that lets another device write to the registered buffer must use DMA_BUF_IOCTL_SYNC
- * around the accesses, as after mmap().
+ * at deregistration.  These functions may sleep, so they cannot be called for each access in
+ * softirq.  If an application lets another device write to the registered buffer, it must call
+ * DMA_BUF_IOCTL_SYNC before and after the RDMA operations that access the buffer, as for its own
+ * accesses after mmap().
  */
 #include <linux/dma-buf.h>
 #include <linux/iosys-map.h>
@@ -44,13 +45,13 @@ struct nhca_dmabuf {
 static void dmabuf_release(struct nhca_dmabuf *db)
 {
 	dma_buf_vunmap_unlocked(db->buf, &db->map);
-	/* ignore errors: if the exporter cannot flush now, the caller can do nothing about it */
+	/* ignore errors: if the exporter cannot flush caches, the caller cannot do it either */
 	dma_buf_end_cpu_access(db->buf, DMA_BIDIRECTIONAL);
 	dma_buf_put(db->buf);
 	kfree(db);
 }
 
-/* Import a buffer.  The function takes over the reference on @buf, even if it fails. */
+/* Import a buffer.  The function takes over the caller's reference on @buf, even if it fails. */
 static struct nhca_dmabuf *dmabuf_import(struct dma_buf *buf)
 {
 	struct nhca_dmabuf *db = kzalloc(sizeof(*db), GFP_KERNEL_ACCOUNT);

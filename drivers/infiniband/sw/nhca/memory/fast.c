@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Fast registration: regions of kernel memory that a consumer maps with ib_map_mr_sg() and the
- * requester opens with IB_WR_REG_MR, many times.
+ * Fast registration: regions of kernel memory.  A consumer maps such a region with ib_map_mr_sg(),
+ * and the requester opens it when it executes IB_WR_REG_MR.  A region is mapped, opened and
+ * invalidated many times.
  *
  * Pages of PAGE_SIZE are mapped by a range of TCEs, which gets another key with each mapping.  All
- * other mappings use a list.
+ * other mappings use a list (struct nhca_mr_piece).
  *
- * A consumer may map a region that is still open.  The consumer has posted a local invalidate, or
- * will post one before the next IB_WR_REG_MR, and does not wait for its completion.  So a region
- * has two ranges or lists: the open one does not change until it is closed.
+ * A consumer may map a region that is still open: the consumer has posted a local invalidate, or
+ * will post one before the next IB_WR_REG_MR, but does not wait for the completion of the
+ * invalidate.  So a region has two ranges or two lists.  ib_map_mr_sg() changes only the one that
+ * is not open.
  */
 #include <linux/log2.h>
 #include <linux/mm.h>
@@ -142,7 +144,7 @@ static int fast_set_piece(struct ib_mr *ibmr, u64 addr)
 
 	if (i == mr->max_pieces)
 		return -ENOMEM;
-	/* check only the part of the first page that belongs to the region */
+	/* the region begins inside the first page; memory before this byte need not be valid */
 	if (!i)
 		addr += offset;
 	if (!fast_addr_valid(addr))
@@ -256,7 +258,7 @@ int nhca_mr_fast_map(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
 	return n;
 }
 
-/* Return: 0 if IB_WR_REG_MR may open the region with these arguments. */
+/* Return: 0 if IB_WR_REG_MR may open the region with these arguments, else -EINVAL. */
 static int fast_check(const struct nhca_mr *mr, const struct nhca_key_user *key_user, u32 key,
 		      int access)
 {
@@ -275,7 +277,7 @@ static int fast_check(const struct nhca_mr *mr, const struct nhca_key_user *key_
 	/* IBTA 10.6.3: remote write and atomic require local write */
 	if ((access & NHCA_ACCESS_REMOTE_MODIFY) && !(access & IB_ACCESS_LOCAL_WRITE))
 		return -EINVAL;
-	/* the consumer may have changed the IOVA */
+	/* the consumer may have changed the IOVA after the mapping, so the range may wrap */
 	if (!npieces || !length || mr->ibmr.iova + length - 1 < mr->ibmr.iova)
 		return -EINVAL;
 	return 0;

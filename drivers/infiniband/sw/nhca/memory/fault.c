@@ -2,7 +2,7 @@
 /*
  * Faults of on-demand pages for a requester, responder or channel (the owner of the fault).  The
  * owner needs the pages while BHs are disabled, so it cannot sleep.  A worker faults the pages in,
- * and then makes the owner try again.
+ * and then makes the owner try again.  The waits for backings (backing.h) use the same state.
  */
 #include <linux/jiffies.h>
 #include <linux/refcount.h>
@@ -16,13 +16,14 @@
 #include "odp.h"
 
 /*
- * Maximum number of bytes for one request: the bytes that are needed now and those that follow in
- * the same buffer.
+ * Maximum number of bytes for one request: the bytes that are needed now, and bytes of the same
+ * message that follow in the same buffer.
  */
 #define FAULT_AHEAD	SZ_1M
 
 /*
- * After this time a failed request is forgotten: a request for the same bytes is tried again.
+ * Time in jiffies after which a failed request is forgotten, so that the next request for the same
+ * bytes is tried again.
  */
 #define FAULT_MEMORY	(5 * HZ)
 
@@ -50,23 +51,24 @@ struct fault_want {
 /**
  * struct nhca_fault - see fault.h
  * @work:        for a worker; counts in @ref from being queued until it has run
- * @ref:         one for the owner, one for @work, one for a wait of nhca_fault_begin(), and one for
- *               each nhca_fault_get()
+ * @ref:         one for the owner, one for @work, one for a wait of nhca_fault_begin() or
+ *               nhca_fault_sync(), and one for each nhca_fault_get()
  * @lock:        protects all below; taken with BH disabled
  * @resume:      function of the owner; NULL after nhca_fault_free()
  * @arg:         argument of @resume
- * @busy:        the worker is queued, or faults @want in; or nhca_fault_begin() was called, and
- *               nhca_fault_end() was not
- * @owner_waits: the owner waits for the end, because it has not canceled the request
+ * @busy:        the worker is queued, or faults @want in; or a wait that nhca_fault_begin() or
+ *               nhca_fault_sync() has begun was not ended by nhca_fault_end()
+ * @owner_waits: @resume must be called when @busy is cleared; false: the owner has canceled the
+ *               request
  * @syncing:     the current wait is one of nhca_fault_sync()
  * @flushed:     operation @feed.write_op is a FLUSH, and has ended
- * @writes:      parts of write operations that are not on the disk yet
- * @want:        the request; constant while @busy
+ * @writes:      number of calls of nhca_fault_write_begin() without nhca_fault_write_end()
+ * @want:        the request; constant while the worker is queued or runs
  * @failed_id:   nhca_odp_id() of the region of the last request that failed; 0: none
- * @failed_off:  its offset in the region
- * @failed_mode: its mode
+ * @failed_off:  offset in the region of this failed request
+ * @failed_mode: mode of this failed request
  * @aborts:      number of times that the owner has given up all operations; written with @lock held
- * @failed_at:   when it failed, in jiffies
+ * @failed_at:   time in jiffies at which this request has failed
  * @feed:        position in a backing; @lock protects only error and write_op
  */
 struct nhca_fault {
@@ -108,7 +110,7 @@ static void fault_work(struct work_struct *work)
 	struct fault_want want;
 	s64 n;
 
-	/* constant while busy, so it needs no lock */
+	/* constant while this work runs, so this read needs no lock */
 	want = f->want;
 	n = nhca_odp_fault(want.odp, want.off, want.len, want.mode);
 	nhca_faultq_end(nhca_odp_faultq(want.odp), NHCA_FAULTQ_AWAITED);
@@ -144,7 +146,7 @@ struct nhca_fault *nhca_fault_alloc(void (*resume)(void *arg), void *arg)
 	return f;
 }
 
-/* Operations in progress end, so their incomplete blocks are of no use any more. */
+/* Operations in progress end.  nhca_arr_abandoned() then returns true for their blocks. */
 static void fault_abort(struct nhca_fault *f)
 {
 	lockdep_assert_held(&f->lock);
@@ -193,7 +195,7 @@ bool nhca_fault_has_job(const struct nhca_fault *f)
 	return READ_ONCE(f->busy) && READ_ONCE(f->owner_waits);
 }
 
-/* Check whether this request has just failed.  Each failure is reported once. */
+/* Return: true if the same request has failed within FAULT_MEMORY.  A failure is reported once. */
 static bool fault_failed(struct nhca_fault *f, const struct fault_want *want)
 {
 	bool same = f->failed_id == nhca_odp_id(want->odp) && f->failed_off == want->off &&
@@ -308,7 +310,7 @@ int nhca_fault_sync(struct nhca_fault *f)
 	if (!f->writes) {
 		err = f->feed.error ? -EIO : 0;
 	} else {
-		/* if the owner waits for something else, it tries this again afterwards */
+		/* an owner that already waits for something else calls this again after that wait */
 		if (!f->busy) {
 			WRITE_ONCE(f->busy, true);
 			f->syncing = true;
@@ -321,8 +323,9 @@ int nhca_fault_sync(struct nhca_fault *f)
 }
 
 /*
- * Request bytes of a backing.  The iterator of a local read knows all bytes that its message still
- * has in the buffer; one with a remote right knows those of a packet, and @ahead has the others.
+ * Request bytes of a backing.  For a remote access, @it->left covers only one packet, and @ahead is
+ * the rest of the message.  For a local access @ahead is not used, because for a local read
+ * @it->left already covers all bytes that the message still needs from the SGE.
  */
 static int backing_want(const struct nhca_iter *it, u32 ahead, struct nhca_fault *f)
 {
@@ -393,7 +396,7 @@ static void prefetch_work(struct work_struct *work)
 {
 	struct fault_prefetch *p = container_of(work, struct fault_prefetch, work.work);
 
-	/* ignore errors: this is advice, and a later access reports the error */
+	/* ignore errors: a prefetch is advice, and a later access reports the error */
 	nhca_odp_fault(p->want.odp, p->want.off, p->want.len, p->want.mode);
 	nhca_faultq_end(nhca_odp_faultq(p->want.odp), NHCA_FAULTQ_PREFETCH);
 	nhca_odp_prefetch_end(p->want.odp);
@@ -437,8 +440,8 @@ int nhca_fault_init(void)
 }
 
 /*
- * Destroying a queue waits for all queued work, and for the work that nhca_faultq_end() queues
- * meanwhile.  The work holds references on all that it uses.
+ * destroy_workqueue() waits for all queued work, and for the work that nhca_faultq_end() queues
+ * meanwhile.  The work has references on all that it uses.
  */
 void nhca_fault_exit(void)
 {

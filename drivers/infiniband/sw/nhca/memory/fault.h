@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What a caller does when an iterator returns -EAGAIN: request the missing bytes and wait for them.
+ * Functions for a caller whose iterator has returned -EAGAIN: they request the missing bytes, and
+ * let the caller wait for these bytes.
  *
  * memory.h includes this file.
  */
@@ -13,9 +14,9 @@
 #include "live.h"
 
 /*
- * The state of a requester, responder or channel that waits for on-demand pages, or for bytes of a
- * backing (backing.h).  A QP has one for its requester and one for its responder; a channel has
- * one.
+ * The state of a requester, responder or channel (the owner) that waits for on-demand pages, or for
+ * bytes of a backing (backing.h).  A QP has one such state for its requester and one for its
+ * responder; a channel has one such state.
  */
 struct nhca_fault;
 
@@ -23,8 +24,9 @@ struct nhca_fault;
 
 /**
  * nhca_fault_alloc - allocate the state
- * @resume: called when a requested fault has ended, so that the owner tries again.  It runs with a
- *          lock of the state held and BH disabled, and may only queue work (struct nhca_bh).
+ * @resume: called when a requested fault has ended, so that the owner tries again.  The function
+ *          runs with a lock of the state held and BH disabled, and may only queue work (struct
+ *          nhca_bh).
  * @arg:    argument of @resume
  * Context: process, sleeps.
  * Return: the state, for nhca_fault_free(); NULL: out of memory.
@@ -36,13 +38,13 @@ struct nhca_fault *nhca_fault_alloc(void (*resume)(void *arg), void *arg);
  * @f: the state or NULL
  *
  * On return @resume is not running and will not be called.  The function does not wait for a page
- * fault that is in progress: the worker frees the state after it.
+ * fault that is in progress: after this fault the worker frees the state.
  * Context: process or softirq; the owner does not request faults any more.
  */
 void nhca_fault_free(struct nhca_fault *f);
 
 /**
- * nhca_fault_cancel - cancel a request, because the owner needs the pages no more (QP reset)
+ * nhca_fault_cancel - cancel a request, because the owner no longer needs the pages (QP reset)
  * @f: the state or NULL
  *
  * On return @resume is not running, and will not be called before the owner requests another fault.
@@ -51,11 +53,11 @@ void nhca_fault_free(struct nhca_fault *f);
 void nhca_fault_cancel(struct nhca_fault *f);
 
 /**
- * nhca_fault_abort - the owner gives up its operations (QP error)
+ * nhca_fault_abort - give up the operations of the owner (QP error)
  * @f: the state or NULL
  *
- * What an operation has written of a block that it has not completed is not written to the disk.
- * nhca_fault_cancel() and nhca_fault_free() do the same.
+ * If these operations have written only a part of a block of a backing (NHCA_ARR_COLLECTING), the
+ * part is not written to the disk.  nhca_fault_cancel() and nhca_fault_free() also do this.
  * Context: process or softirq.
  */
 void nhca_fault_abort(struct nhca_fault *f);
@@ -66,8 +68,8 @@ void nhca_fault_abort(struct nhca_fault *f);
  *
  * The owner has handed over all bytes of the operation (nhca_iter_placed()).
  * Context: BH disabled, in or out of a live section.
- * Return: 0: the region does not request this, or the bytes are on the disk; -EAGAIN: @resume of @f
- * will be called; -EIO: the disk could not write them.
+ * Return: 0: the bytes are on the disk, or the region needs no wait (nhca_direct_attr.sync is not
+ * set); -EAGAIN: @resume of @f will be called; -EIO: the disk could not write some bytes.
  */
 int nhca_fault_sync(struct nhca_fault *f);
 
@@ -81,8 +83,8 @@ bool nhca_fault_has_job(const struct nhca_fault *f);
 /**
  * nhca_fault_waiting - check whether the owner waits for a fault
  * @f: the state or NULL
- * Context: any.  Return: true if a requested fault has not ended; @resume will be called after it
- * has.
+ * Context: any.  Return: true if a requested fault has not ended; @resume will be called at its
+ * end.
  */
 static inline bool nhca_fault_waiting(const struct nhca_fault *f)
 {
@@ -90,16 +92,16 @@ static inline bool nhca_fault_waiting(const struct nhca_fault *f)
 }
 
 /**
- * nhca_iter_fault - queue a worker for the pages for which an iterator has returned -EAGAIN
+ * nhca_iter_fault - request the bytes for which an iterator has returned -EAGAIN
  * @it:    the iterator, as the call that returned -EAGAIN left it
  * @ahead: bytes of the same message that follow those of @it in the same buffer, 0 if not known;
- *         they are faulted in as well, up to 1 MiB with those of @it
+ *         on-demand pages of these bytes are faulted in as well, for at most 1 MiB in all
  * @f:     state of the caller; with NULL the function returns -EACCES
  * Context: the live section in which the iterator was used.
  * Return: -EAGAIN: @resume of @f will be called; an earlier retry is useless but harmless.
  * -EACCES: @f is NULL, or the fault that @f has just requested for the same bytes failed, or the
- * iterator does not name an operation of @f (nhca_iter_for()) and its region needs that; treat
- * this as any access error.
+ * region has a backing and @it does not name an operation of @f (nhca_iter_for()), or the region is
+ * being deregistered.  The caller must treat this as any access error.
  */
 int nhca_iter_fault(const struct nhca_iter *it, u32 ahead, struct nhca_fault *f);
 

@@ -16,7 +16,7 @@
 /**
  * struct faultq_share - the workers of a user
  * @running: number of workers
- * @ready:   struct faultq_side with waiting work that only the limit of the user holds back
+ * @ready:   struct faultq_side whose waiting work is delayed only by the limit of the user
  */
 struct faultq_share {
 	unsigned int running;
@@ -190,7 +190,7 @@ static void faultq_ready(struct nhca_faultq *q, enum nhca_faultq_kind kind)
 		list_add_tail(&s->ready, &q->user->share[kind].ready);
 }
 
-/* Queue work of a user as far as the limits permit it, of one address space after the other. */
+/* Queue waiting work of a user, as far as the limits permit, round robin by address space. */
 static void faultq_run(struct faultq_user *user, enum nhca_faultq_kind kind)
 {
 	struct workqueue_struct *wq = kind == NHCA_FAULTQ_AWAITED ? nhca_fault_wq :

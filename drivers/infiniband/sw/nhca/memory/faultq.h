@@ -2,11 +2,11 @@
 /*
  * Limits for the workers that fault in on-demand pages, and the work that waits because of them.
  *
- * A page fault takes as long as the memory needs: a FUSE or NFS server may never answer, and the
- * reclaim of a full memory cgroup may take minutes.  The worker sleeps meanwhile, and the
- * workqueues have a limited number of workers for the whole host.  So each process and each user
- * may have only a part of these workers at a time.  Further work of the process or user waits here,
- * and does not delay that of others.
+ * A page fault may take very long: a FUSE or NFS server may never answer, and the reclaim of a full
+ * memory cgroup may take minutes.  The worker sleeps meanwhile, and the workqueues have a limited
+ * number of workers for the whole host.  So each process and each user may have only a part of
+ * these workers at a time.  Further work of the process or user waits in struct nhca_faultq, and
+ * does not delay the work of others.
  */
 #ifndef NHCA_FAULTQ_H
 #define NHCA_FAULTQ_H
@@ -42,7 +42,7 @@ enum nhca_faultq_kind {
 
 /**
  * struct nhca_faultq_work - work to be done by a worker
- * @work: the caller initializes it; the function calls nhca_faultq_end()
+ * @work: the work; the caller initializes it, and its function must call nhca_faultq_end()
  * @list: private
  */
 struct nhca_faultq_work {
@@ -56,8 +56,8 @@ struct nhca_faultq;
 /**
  * nhca_faultq_get - find or make the queue of an address space
  * @mm:  the address space, which exists until nhca_faultq_put(); only its address is used
- * @uid: uid, in the initial user namespace, of the user who is charged; or NHCA_FAULTQ_NOBODY.  A
- *       queue that exists keeps its user.
+ * @uid: uid, in the initial user namespace, of the user whose limits apply; or NHCA_FAULTQ_NOBODY.
+ *       If the queue exists already, its user does not change.
  * Context: process, sleeps.
  * Return: the queue with a counted reference; NULL: out of memory.
  */
@@ -89,7 +89,7 @@ void nhca_faultq_add(struct nhca_faultq *q, enum nhca_faultq_kind kind,
 		     struct nhca_faultq_work *w);
 
 /**
- * nhca_faultq_end - account for the end of work, and queue work that has waited for that
+ * nhca_faultq_end - account for the end of work, and queue work that has waited for this end
  * @q:    the queue
  * @kind: workqueue of the work that ends
  * Context: the function of the work.

@@ -3,8 +3,9 @@
  * Private to memory/ and its tests: the free entries of a table.
  *
  * A tree has a node for each gap (free entries between ranges), ordered by position.  Each node
- * knows the largest gap below it.  So the first gap that is large enough, and the gaps beside a
- * freed range, are found in a time logarithmic in the number of gaps.  Ranges in use need no node.
+ * contains the size of the largest gap in its subtree.  So the first gap that is large enough, and
+ * the gaps beside a freed range, are found in a time logarithmic in the number of gaps.  Ranges in
+ * use need no node.
  */
 #ifndef NHCA_GAPS_H
 #define NHCA_GAPS_H
@@ -14,7 +15,7 @@
 
 /**
  * struct nhca_gaps - the gaps of a table
- * @root: struct gap by position; the caller holds one lock around each call of these functions
+ * @root: struct gap by position; one lock of the caller serializes all calls of these functions
  */
 struct nhca_gaps {
 	struct rb_root root;
@@ -50,8 +51,8 @@ bool nhca_gaps_take(struct nhca_gaps *g, u64 n, u64 *first);
  * nhca_gaps_give - free entries that were in use
  * @g:     the gaps
  * @first: the first entry
- * @n:     number of entries; they were taken together, or as a part of more
- * @from:  first entry of the gap in which they are now, filled in
+ * @n:     number of entries; one call of nhca_gaps_take() has taken all of them
+ * @from:  first entry of the gap in which these entries are now, filled in
  * @to:    end of this gap: its last entry is @to - 1
  * Context: process, sleeps; never fails because of missing memory.
  * Return: false if any of the entries is free already; then nothing changes.

@@ -3,10 +3,11 @@
  * The interface of memory/ to the other directories: regions, windows, keys, and the translation of
  * a key and an address into bytes.
  *
- * All code that moves data does so between nhca_live_enter() and nhca_live_exit() (live.h).  For
- * each packet this code checks, in the same section, the key or the ref that the key gave (rkm.h).
- * A key that was closed before the section began is refused.  The code that closes a key waits for
- * the sections that may have found the key open.
+ * All code that copies to or from registered memory runs in a live section: between
+ * nhca_live_enter() and nhca_live_exit() (live.h).  In the same section this code checks the key,
+ * the PVO (job.h) or the R_Key reference (rkm.h) by which it accesses the memory.  A key that was
+ * closed before the section began is refused.  The code that closes a key waits for the sections
+ * that may have found the key open.
  */
 #ifndef NHCA_MEMORY_H
 #define NHCA_MEMORY_H
@@ -86,13 +87,13 @@ static inline int nhca_mr_prefetch(struct ib_pd *pd, u32 lkey, u64 va, u32 len,
 
 #endif
 
-/* ---- local operations, executed by the requester: softirq, not in a live section ---- */
+/* ---- operations on keys, executed by requester or responder ---- */
 
 /**
  * nhca_local_inv - execute IB_WR_LOCAL_INV: close the key of a region or window
  * @key_user: the QP
  * @key:      L_Key of a region or R_Key of a window
- * @user:     user space has posted the request, so it may close only windows
+ * @user:     user space has posted the request, so the request may close only windows
  *
  * On return no byte moves through the key any more.
  * Context: BH disabled, not in a live section.
@@ -109,7 +110,9 @@ int nhca_local_inv(const struct nhca_key_user *key_user, u32 key, bool user);
  *
  * Like nhca_local_inv(), for type 2 windows of this QP and for fast-registered regions of its
  * domain that have a remote right.
- * Context: BH disabled, not in a live section.  Return: 0; -EINVAL: @rkey is not such an open key.
+ * Context: BH disabled, not in a live section.
+ * Return: 0; -EINVAL: @rkey is not the open key of such a window or region, or windows are bound to
+ * the region.
  */
 int nhca_remote_inv(const struct nhca_key_user *key_user, u32 rkey);
 
@@ -120,11 +123,11 @@ int nhca_remote_inv(const struct nhca_key_user *key_user, u32 rkey);
  *            the low 8 bits of new_rkey are used; afterwards the window's ibmw.rkey is the whole
  *            new key.
  *
- * If a check fails, the window stays as it was.  Otherwise the function closes a type 1 window that
+ * If a check fails, the window does not change.  Otherwise the function closes a type 1 window that
  * is open, before it opens the window with the new range.
  * Context: BH disabled, not in a live section.
  * Return: 0; -EACCES: the domains differ, or the region does not grant the rights or the range;
- * -EINVAL: a key, the rights or the length is invalid.
+ * -EINVAL: a key, the rights or the length is invalid, or a type 2 window is bound already.
  */
 int nhca_mw_bind(struct nhca_key_user *key_user, const struct nhca_send_wqe *wqe);
 
@@ -148,7 +151,8 @@ int nhca_reg_fast(const struct nhca_key_user *key_user, u32 lkey, u32 key, int a
  * @pd:     protection domain
  * @start:  first address in the process
  * @length: bytes; with 0 the region has no pages, and only operations of no bytes can use it
- * @iova:   the address that peers and SGEs use for @start
+ * @iova:   the address that peers and SGEs use for @start; ignored if @access has IB_ZERO_BASED,
+ *          because the addresses then begin at 0
  * @access: enum ib_access_flags
  * Context: process, sleeps.  Return: the region or ERR_PTR.
  */
@@ -176,8 +180,9 @@ int nhca_mr_user_args(const struct ib_mr *ibmr, u64 *start, u64 *length, u64 *io
  * @pd:     the new protection domain
  * @access: the new rights; IB_ACCESS_ON_DEMAND must be as it was
  *
- * On return no more bytes move by the old rights.
- * Context: process, sleeps.  Return: 0; -EPERM: the pages were pinned for reading and @access
+ * On return no byte moves by the old rights any more.  The function also waits for packets that
+ * refer to pages by the old rights, within the limits of nhca_pageref_wait().
+ * Context: process, sleeps.  Return: 0; -EPERM: the pages were pinned only for reading and @access
  * includes writing, so the caller must register the memory again; -EBUSY: windows are bound to the
  * region; -EOPNOTSUPP: the memory of the region is neither pinned nor on-demand user memory.
  */
@@ -205,7 +210,7 @@ struct ib_mr *nhca_mr_fast(struct nhca_dev *dev, struct ib_pd *pd, u32 max_sg, b
 
 /**
  * nhca_mr_fast_map - execute ib_map_mr_sg(): set the memory that the next IB_WR_REG_MR opens
- * @ibmr:      the region.  Its key may be open, and then keeps its present memory.
+ * @ibmr:      the region.  If its key is open, the key still leads to the previous memory.
  * @sg:        scatterlist with kernel virtual addresses as DMA addresses
  * @sg_nents:  elements of @sg
  * @sg_offset: NULL, or bytes of the first element to skip; see ib_map_mr_sg()
@@ -222,7 +227,8 @@ int nhca_mr_fast_map(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
  * @dm:     the device memory; the caller keeps it until it has destroyed the region
  * @offset: byte of @dm at which the region begins
  * @length: bytes
- * Context: process, sleeps.  Return: the region or ERR_PTR.
+ * Context: process, sleeps.
+ * Return: the region; ERR_PTR: -EINVAL: the bytes are not all in @dm; or another error.
  */
 struct ib_mr *nhca_mr_dm(struct nhca_dev *dev, struct ib_pd *pd, struct nhca_dm *dm,
 			 u64 offset, u64 length, int access);
@@ -236,8 +242,8 @@ struct ib_mr *nhca_mr_dm(struct nhca_dev *dev, struct ib_pd *pd, struct nhca_dm 
  * @fd:     file descriptor of the dma-buf
  * Context: process, sleeps.
  * Return: the region; ERR_PTR: -EOPNOTSUPP: the buffer is I/O memory, which this driver cannot
- * access; -EACCES: the buffer was shared for reading and @access includes writing; -EINVAL: @length
- * is 0, or the bytes are not all in the buffer; or another error.
+ * access; -EACCES: @fd is open only for reading and @access includes writing; -EINVAL: @length is
+ * 0, the range wraps, or the bytes are not all in the buffer; or another error.
  */
 struct ib_mr *nhca_mr_dmabuf(struct nhca_dev *dev, struct ib_pd *pd, u64 offset, u64 length,
 			     u64 iova, int fd, int access);
@@ -298,8 +304,8 @@ void nhca_mw_fini(struct nhca_mw *mw);
 
 /**
  * nhca_mw_qp_gone - close the type 2 windows that a QP has bound
- * @key_user: the QP.  It is being destroyed, and another QP may get its number.  Its requester and
- *            responder have stopped, so it binds no more windows.
+ * @key_user: the QP, which is being destroyed, so that another QP may get its number afterwards.
+ *            Requester and responder of the QP have stopped, so the QP binds no more windows.
  * Context: process, sleeps.
  */
 void nhca_mw_qp_gone(struct nhca_key_user *key_user);

@@ -18,9 +18,9 @@
 #define NHCA_MKEY_TRIES		1024
 
 /*
- * One table by index for all devices of the host.  Lookups run in live sections.  A key is freed
- * only after the end of the sections that may have found it.  The memory of the table is freed
- * after an RCU grace period.
+ * One hash table, by index, for the keys of all devices of the host.  Lookups run in live sections.
+ * A key is freed only after the end of the sections that may have found it.  rhashtable frees the
+ * arrays of the table after an RCU grace period.
  */
 static struct rhashtable keys;
 
@@ -105,14 +105,14 @@ int nhca_mkey_add(struct nhca_mkey *mk)
 	for (tries = 0; tries < NHCA_MKEY_TRIES; tries++) {
 		mk->key = nhca_shuffle_next(&key_numbers);
 		index = mkey_index(mk);
-		/* from here on lookups find the key, which is closed */
+		/* after this call lookups find the key, which is closed */
 		err = rhashtable_lookup_insert_key(&keys, &index, &mk->node, mkey_params);
 		if (!err) {
-			/* who finds the key here sees its members; pairs with mkey_find_recent() */
+			/* a CPU that finds @mk sees its members; pairs with mkey_find_recent() */
 			smp_store_release(mkey_recent(index), mk);
 			return 0;
 		}
-		/* -EBUSY: the table is growing */
+		/* -EBUSY: the table is growing, so the next attempt may succeed */
 		if (err != -EEXIST && err != -EBUSY)
 			return -ENOMEM;
 	}
@@ -133,7 +133,7 @@ void nhca_mkey_del(struct nhca_mkey *mk)
 	percpu_down_read(&keys_stay);
 	rhashtable_remove_fast(&keys, &mk->node, mkey_params);
 	percpu_up_read(&keys_stay);
-	/* if a newer key has replaced @mk here, leave that key in place */
+	/* if a newer key has replaced @mk in keys_recent, keep the newer key there */
 	cmpxchg(mkey_recent(mkey_index(mk)), mk, NULL);
 	/* lookups run in live sections, so no code finds the key after this wait */
 	nhca_live_wait();
@@ -184,7 +184,7 @@ void nhca_mkey_close(struct nhca_mkey *mk)
 		nhca_mkey_shut_end(mk);
 }
 
-/* Context: live section.  Return: the key with @index if it was added lately, or NULL. */
+/* Context: live section.  Return: the key with @index if keys_recent has it, or NULL. */
 static __always_inline struct nhca_mkey *mkey_find_recent(u32 index)
 {
 	/* pairs with nhca_mkey_add() */
@@ -288,7 +288,7 @@ static __always_inline struct nhca_mkey *mkey_granted(struct nhca_mkey *mk,
 	/* pairs with nhca_mkey_open(); the members are constant until the section ends */
 	if (unlikely(!mk || !smp_load_acquire(&mk->valid)))
 		return NULL;
-	/* compare the variant too: a key of an earlier opening has the same index */
+	/* compare the variant as well, because earlier keys of the object have the same index */
 	if (unlikely(mk->key != key || !mkey_fits(mk, key_user, access)))
 		return NULL;
 	if (unlikely((mk->access & access) != access))
@@ -296,7 +296,10 @@ static __always_inline struct nhca_mkey *mkey_granted(struct nhca_mkey *mk,
 	return mk;
 }
 
-/* Context: live section.  Return: @mk if mkey_granted(), and for these bytes; else NULL. */
+/*
+ * Context: live section.
+ * Return: @mk if mkey_granted() returns it and its range contains the bytes; else NULL.
+ */
 static __always_inline struct nhca_mkey *mkey_reach(struct nhca_mkey *mk,
 						    const struct nhca_key_user *key_user, u32 key,
 						    u64 va, u32 len, int access)
@@ -309,7 +312,7 @@ static __always_inline struct nhca_mkey *mkey_reach(struct nhca_mkey *mk,
 	return mk;
 }
 
-/* nhca_mkey_check() with the key found. */
+/* nhca_mkey_check() for a key that the caller has looked up. */
 static __always_inline struct nhca_mr *mkey_check(struct nhca_mkey *mk,
 						  const struct nhca_key_user *key_user, u32 key,
 						  u64 va, u32 len, int access, u64 *off)
@@ -331,7 +334,7 @@ struct nhca_mr *nhca_mkey_check(const struct nhca_key_user *key_user, u32 key, u
 {
 	struct nhca_mkey *mk = mkey_find_recent(key >> 8);
 
-	/* without a call here other than this last one, the common case saves no registers */
+	/* a call in tail position, so that the compiler saves no registers in the common case */
 	if (unlikely(!mk))
 		return mkey_check_slow(key_user, key, va, len, access, off);
 	return mkey_check(mk, key_user, key, va, len, access, off);
@@ -357,8 +360,8 @@ int nhca_rkey_get(struct nhca_rkey_ref *h, const struct nhca_key_user *key_user,
 	if (!mk)
 		goto exit;
 	/*
-	 * The sweep searches by the domain of the key.  If the key is that of a type 2A window, the
-	 * QP may have another domain.
+	 * Store the domain of the key, because the sweep searches by this domain.  For a type 2A
+	 * window mkey_fits() does not compare it with the domain of the QP.
 	 */
 	h->pd = mk->pd;
 	h->key = rkey;

@@ -3,8 +3,9 @@
  * Keys: the memory that a 32-bit L_Key or R_Key names, and whether the key is open.
  *
  * A key has an index (24 bits), unique on the host, and a variant (8 bits), which the owner may
- * choose (ib_update_fast_reg_key(), ibv_inc_rkey()).  A new key, index and variant, is the next
- * number in a secret order (shuffle.h), so that nobody can guess a key from other keys.
+ * choose (ib_update_fast_reg_key(), ibv_inc_rkey()).  The first key of a region or window, index
+ * and variant, is the next number in a secret order (shuffle.h), so that nobody can compute a key
+ * from other keys.
  */
 #ifndef NHCA_MKEY_H
 #define NHCA_MKEY_H
@@ -16,7 +17,7 @@
 
 struct nhca_mr;
 
-/* remote rights; an access without one of them is local */
+/* remote rights; an access that needs none of these rights is local */
 #define NHCA_REMOTE_ACCESS	(IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE | \
 				 IB_ACCESS_REMOTE_ATOMIC)
 
@@ -24,8 +25,8 @@ struct nhca_mr;
  * enum nhca_mkey_type - the object of a key, and the QPs that may use it
  * @NHCA_MKEY_MR: a region, with L_Key and R_Key; for any QP of its domain
  * @NHCA_MKEY_MW1: a type 1 window; for any QP of its domain
- * @NHCA_MKEY_MW2A: a type 2A window; for one QP, whatever its domain
- * @NHCA_MKEY_MW2B: a type 2B window; for one QP, which must be of the window's domain
+ * @NHCA_MKEY_MW2A: a type 2A window; for the QP that has bound it; domains are not compared
+ * @NHCA_MKEY_MW2B: a type 2B window; for the QP that has bound it; domains are compared
  */
 enum nhca_mkey_type {
 	NHCA_MKEY_MR,
@@ -38,7 +39,8 @@ enum nhca_mkey_type {
  * struct nhca_key_user - the QP that uses a key
  * @pd:  its protection domain
  * @qpn: its number
- * @windows: the type 2 windows that it has bound; private to memory/mw.c; empty if all is 0
+ * @windows: the type 2 windows that it has bound; private to memory/mw.c; zeroed memory is an empty
+ *           list
  */
 struct nhca_key_user {
 	struct ib_pd *pd;
@@ -48,11 +50,12 @@ struct nhca_key_user {
 
 /**
  * struct nhca_mkey - a key and the memory that it opens
- * @lock:   serializes open, close and bind; taken with BH disabled.  The lock is held while a close
- *          waits for live sections, so no section may take this lock.
+ * @lock:   serializes open, close and bind; taken with BH disabled.  nhca_mkey_close() waits for
+ *          live sections with this lock held, so no section may take the lock.
  * @ref:    reference count: one for the object, and one for each nhca_mkey_get()
- * @valid:  the key is open; while @valid is set, the members @key to @off are constant
- * @shut:   the key was closed, and sections that had found it open may still run
+ * @valid:  the key is open.  While @valid is set, and until the live sections that have read it as
+ *          set have ended, the members @key to @off are constant.
+ * @shut:   the key was closed, and live sections that had found it open may still run
  * @key:    index << 8 | variant
  * @type:   the object of the key; constant
  * @pd:     protection domain
@@ -94,8 +97,8 @@ int nhca_mkey_add(struct nhca_mkey *mk);
 
 /**
  * nhca_mkey_del - close the key and remove it from the table
- * @mk: the key.  On return no byte moves through the key, and no other code refers to the key, so
- *      the caller may free it.
+ * @mk: the key.  On return no byte moves through the key, and no other code refers to @mk, so the
+ *      caller may free @mk.
  * Context: process, sleeps.
  */
 void nhca_mkey_del(struct nhca_mkey *mk);
@@ -121,7 +124,7 @@ void nhca_mkey_close(struct nhca_mkey *mk);
  * nhca_mkey_shut - nhca_mkey_close() without the wait for live sections
  * @mk: the key
  *
- * Afterwards the caller must call nhca_mkey_shut_end() or nhca_mkey_del(), which wait for these
+ * Afterwards the caller must call nhca_mkey_shut_end() or nhca_mkey_del(), which wait for the live
  * sections.
  * Context: @mk->lock held.
  * Return: false if the key was closed already.
@@ -142,7 +145,7 @@ void nhca_mkey_shut_end(struct nhca_mkey *mk);
  * The key may be open or closed.
  * Context: BH disabled.  The caller must release the reference soon, because nhca_mkey_del() waits
  * for the release.
- * Return: a counted reference, or NULL.
+ * Return: a counted reference; NULL: no key has this index.
  */
 struct nhca_mkey *nhca_mkey_get(u32 key);
 

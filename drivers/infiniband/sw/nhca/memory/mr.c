@@ -19,7 +19,7 @@ static struct kmem_cache *mr_cache;
 
 int nhca_mr_init(void)
 {
-	/* the core copies keys, address and length from here to user space */
+	/* the core copies keys, address and length of struct ib_mr to user space */
 	mr_cache = kmem_cache_create_usercopy("nhca_mr", sizeof(struct nhca_mr), 0, SLAB_ACCOUNT,
 					      offsetof(struct nhca_mr, ibmr.lkey),
 					      offsetofend(struct nhca_mr, ibmr.length) -
@@ -64,7 +64,7 @@ static void mr_pageref_wait(struct nhca_mr *mr)
 
 void nhca_mr_free(struct nhca_mr *mr)
 {
-	/* after this no code finds the region, and none copies to or from it */
+	/* after this call no code finds the region, and no code copies to or from the region */
 	nhca_mkey_del(&mr->mkey);
 	if (READ_ONCE(mr->zcopied))
 		mr_pageref_wait(mr);
@@ -216,10 +216,7 @@ int nhca_mr_user_args(const struct ib_mr *ibmr, u64 *start, u64 *length, u64 *io
 static int mr_shut(struct nhca_mr *mr)
 {
 	lockdep_assert_held(&mr->mkey.lock);
-	/*
-	 * The last window does not use the region any more when the count is 0; pairs with
-	 * mw_unbind().
-	 */
+	/* at a count of 0 no window uses the region; the acquire pairs with mw_unbind() */
 	if (atomic_read_acquire(&mr->windows))
 		return -EBUSY;
 	nhca_mkey_shut(&mr->mkey);
@@ -333,7 +330,7 @@ int nhca_mr_destroy(struct nhca_dev *dev, struct ib_mr *ibmr)
 	struct nhca_mr *mr = to_nhca_mr(ibmr);
 	int err = mr_shut_locked(mr);
 
-	/* nhca_mr_free() waits for live sections, so this function need not */
+	/* nhca_mr_free() waits for live sections, so this function need not wait for them */
 	if (!err)
 		nhca_mr_free(mr);
 	return err;

@@ -17,16 +17,17 @@ struct nhca_mr;
  * enum nhca_mr_kind - where the bytes of a region are
  * @NHCA_MR_TCE: in the pages of its range of TCEs: user memory, fast registration, device memory
  * @NHCA_MR_ALL: all kernel memory: an address is a kernel virtual address
- * @NHCA_MR_LIST: in a list of pieces of kernel memory that begin and end anywhere
- *                (IB_MR_TYPE_SG_GAPS, or pages of another size than the CPU's)
+ * @NHCA_MR_LIST: in a list of pieces of kernel memory: for IB_MR_TYPE_SG_GAPS, whose elements begin
+ *                and end anywhere, and for pages of another size than PAGE_SIZE
  * @NHCA_MR_ODP: in user memory that is faulted in on demand, with a range of TCEs for each chunk in
  *               use (memory/odp.c)
  * @NHCA_MR_LINEAR: in one range of kernel addresses: a dma-buf as its exporter has mapped it
  * @NHCA_MR_BACKED: in memory while an operation needs them (backing.h)
  * @NHCA_MR_KINDS: number of kinds
  *
- * The data path tests for NHCA_MR_TCE, and calls nhca_mr_ops.seg() for the others (nhca_mr_seg()).
- * For NHCA_MR_BACKED it calls nhca_backing_ops.seg(), which also gets the operation.
+ * For NHCA_MR_BACKED the data path calls nhca_backing_ops.seg(), which also gets the operation
+ * (iter_seg()).  For all other kinds the data path calls nhca_mr_seg(), which handles NHCA_MR_TCE
+ * itself and calls nhca_mr_ops.seg() for the rest.
  */
 enum nhca_mr_kind {
 	NHCA_MR_TCE,
@@ -40,15 +41,17 @@ enum nhca_mr_kind {
 
 /**
  * struct nhca_mr_ops - functions and properties of the regions that were registered in one way
- * @zcopy: packets may refer to the pages of the region.  They must not if softirq or code other
- *         than the owner can take away the memory (fast registration, on-demand pages, dma-bufs).
+ * @zcopy: packets may refer to the pages of the region.  Packets must not refer to memory that
+ *         softirq, or code other than the owner, can take away (fast registration, on-demand pages,
+ *         dma-bufs).
  * @seg:   does the work of nhca_mr_seg() while the region's kind is not NHCA_MR_TCE; NULL if the
  *         kind is always NHCA_MR_TCE or NHCA_MR_BACKED.
  *         Context: live section.  Return: as nhca_mr_seg(); -EAGAIN: call @want.
  * @want:  called after @seg has returned -EAGAIN for @off; requests a fault of @len bytes, after
  *         which the owner of @f is resumed.  NULL if @seg never returns -EAGAIN.
  *         Context: the live section of @seg.  Return: as nhca_iter_fault().
- * @free:  frees what only regions of this way of registration own; NULL if there is no such thing.
+ * @free:  frees what these regions own in addition to what every region owns; NULL if they own
+ *         nothing in addition.
  *         Context: process, sleeps.  The key is closed, the range of TCEs is free, and the waits
  *         for live sections and packets have ended.
  *
@@ -69,7 +72,7 @@ extern const struct nhca_mr_ops nhca_mr_fast_ops;
 
 /**
  * struct nhca_mr_piece - a piece of a NHCA_MR_LIST region
- * @off:  offset in the region at which the piece begins; the pieces are sorted by it
+ * @off:  offset in the region at which the piece begins; the pieces are sorted by @off
  * @addr: kernel virtual address of its first byte
  */
 struct nhca_mr_piece {
@@ -79,11 +82,11 @@ struct nhca_mr_piece {
 
 /**
  * struct nhca_next - the newest mapping of a fast-registered region, before IB_WR_REG_MR opens it
- * @lock:    protects all below, and ibmr.iova and ibmr.length of the region.  It is taken with
- *           interrupts disabled, because a consumer may map with interrupts disabled.  It nests
- *           inside the key's lock.
- * @kind:    as in struct nhca_mr.  IB_WR_REG_MR exchanges this and the next four members with those
- *           of struct nhca_mr.
+ * @lock:    protects all below, and ibmr.iova and ibmr.length of the region.  The lock is taken
+ *           with interrupts disabled, because a consumer may map with interrupts disabled.  The
+ *           lock nests inside the key's lock.
+ * @kind:    as in struct nhca_mr.  IB_WR_REG_MR exchanges @kind to @npieces with the members of
+ *           struct nhca_mr that have the same names.
  * @pvo:     as in struct nhca_mr
  * @tces:    as in struct nhca_mr; owned
  * @pieces:  as in struct nhca_mr; owned
@@ -106,16 +109,18 @@ struct nhca_next {
  * @ibmr:       the core's part
  * @mkey:       its key with domain, rights and address range; mkey.off is 0
  * @ops:        functions and properties, by the way of registration; constant
- * @kind:       constant; for fast registration it changes only while the key is closed
+ * @kind:       where the bytes are; constant, but for fast registration changed while the key is
+ *              closed
  * @pvo:        PVO of the region's first byte; 0 if the region has no range, or (fast registration)
  *              if no mapping with TCEs is in place; changes only while the key is closed
  * @tces:       its range; count is 0 if there is none; owned
  * @pieces:     NHCA_MR_LIST: the pieces; change only while the key is closed; owned
  * @npieces:    NHCA_MR_LIST: number of pieces; fast registration with TCEs: number of pages of the
  *              mapping that IB_WR_REG_MR opened last
- * @max_pieces: fast registration: maximum number of pieces or pages; others: 0
+ * @max_pieces: fast registration: maximum number of pieces or pages; other regions: 0
  * @next:       fast registration: the newest mapping (memory/fast.c); has its own lock; owned
- * @windows:    number of windows bound to it; a region with windows is not closed (IBTA 10.6.7.2.6)
+ * @windows:    number of windows bound to the region; a region with windows is not closed (IBTA
+ *              10.6.7.2.6)
  * @zcopied:    packets have referred to its pages
  * @umem:       nhca_mr_pinned_ops: pins user pages; NULL: no page, or pages of the kernel; owned
  * @odp:        on-demand region: its state (memory/odp.c); owned
@@ -204,7 +209,7 @@ static inline int nhca_pvo_seg(u64 pvo, u32 max, bool write, struct nhca_seg *se
  * @write: the bytes will be written
  * @seg:   the bytes, filled in
  * Context: live section.
- * Return: 0; -EACCES: no page is mapped at @off, its TCE does not grant the right, or a kernel
+ * Return: 0; -EACCES: no page is mapped at @off, the TCE does not grant the right, or a kernel
  * address is not in the direct map; -EAGAIN: an on-demand page must be faulted in first.
  */
 static inline int nhca_mr_seg(struct nhca_mr *mr, u64 off, u32 max, bool write,
@@ -252,7 +257,7 @@ static inline bool nhca_iter_writes(const struct nhca_iter *it)
 }
 
 /**
- * nhca_backing_op - get the number that an iterator passes to a backing: see NHCA_OP_SGE_SHIFT
+ * nhca_backing_op - get the operation's number as a backing gets it (NHCA_OP_SGE_SHIFT)
  * @it: the iterator
  * Context: any.
  * Return: the number.
@@ -269,8 +274,9 @@ static inline u64 nhca_backing_op(const struct nhca_iter *it)
  * @pd:     protection domain
  * @access: enum ib_access_flags
  *
- * For the files of memory/ that make regions.  The function sets mr->ops to nhca_mr_pinned_ops; a
- * caller that needs other ops sets them before it opens the key.  verbs/mr.c counts the region.
+ * The files of memory/ that make regions call this function.  The function sets mr->ops to
+ * nhca_mr_pinned_ops; a caller that needs other ops sets them before it opens the key.  verbs/
+ * charges the region to the account of its user.
  * Context: process, sleeps.
  * Return: the region; ERR_PTR: as nhca_mkey_add().
  */
