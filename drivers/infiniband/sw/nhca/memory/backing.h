@@ -67,8 +67,8 @@ struct nhca_feed {
  *         the bytes that the caller writes to the segment until @placed is called for them.
  *         Context: live section.
  *         Return: 0; -EAGAIN: the bytes are not in memory; -EACCES; -EIO: they cannot be read.
- * @want:  called after @seg has returned -EAGAIN for @off: requests the bytes.  @len: bytes that the
- *         operation still needs from @off on; those after the end of the region are ignored.
+ * @want:  called after @seg has returned -EAGAIN for @off: requests the bytes.  @len: bytes that
+ *         the operation still needs from @off on; those after the end of the region are ignored.
  *         Context: the live section of @seg.
  *         Return: -EAGAIN: the function has called nhca_fault_begin(); -EACCES.
  * @placed: the owner has written @len bytes, which are in one page, to the segments that @seg has

@@ -2,13 +2,13 @@
 /*
  * Regions of dma-bufs.
  *
- * This driver accesses memory by the CPU.  It imports a buffer by dma_buf_vmap_unlocked() and not by
- * an attachment, because an attachment needs a device that does DMA.  The exporter does not move the
- * buffer while the buffer is mapped, so the driver handles no move.
+ * This driver accesses memory by the CPU.  It imports a buffer by dma_buf_vmap_unlocked() and not
+ * by an attachment, because an attachment needs a device that does DMA.  The exporter does not move
+ * the buffer while the buffer is mapped, so the driver handles no move.
  *
- * All accesses use the exporter's mapping, because the exporter chooses how the buffer is cached: an
- * exporter of graphics memory may map the buffer write-combined.  In this case the cached alias of
- * the pages in the direct map must not be used.  The buffer may also have no struct page.
+ * All accesses use the exporter's mapping, because the exporter chooses how the buffer is cached:
+ * an exporter of graphics memory may map the buffer write-combined.  In this case the cached alias
+ * of the pages in the direct map must not be used.  The buffer may also have no struct page.
  *
  * The accesses are between dma_buf_begin_cpu_access() at registration and dma_buf_end_cpu_access()
  * at deregistration.  These functions may sleep, so they cannot be called for each access in

@@ -310,7 +310,7 @@ int nhca_fault_sync(struct nhca_fault *f)
 	if (!f->writes) {
 		err = f->feed.error ? -EIO : 0;
 	} else {
-		/* an owner that already waits for something else calls this again after that wait */
+		/* an owner that waits for something else calls this again after that wait */
 		if (!f->busy) {
 			WRITE_ONCE(f->busy, true);
 			f->syncing = true;

@@ -9,9 +9,9 @@
 #include "mr.h"
 
 /*
- * Initialize the members that every iterator needs.  The members for SGEs and for pages are set
- * before they are read.  This function does not clear them, because that would take a large part of
- * the time that a small message needs.
+ * Initialize the members that every iterator needs.  Other members, for SGEs and for pages, are set
+ * before they are read.  This function does not clear these members, because the stores would take
+ * a large part of the time that a small message needs.
  */
 static void iter_begin(struct nhca_iter *it, u64 at, u32 left, int access)
 {
@@ -111,8 +111,8 @@ static __always_inline int iter_next_sge(struct nhca_iter *it)
 }
 
 /*
- * The first call in a live section checks all remaining bytes.  Each call returns bytes of one
- * page.
+ * The first call for an iterator checks all its bytes, for the live section in which the iterator
+ * is used.  Each call returns bytes of one page.
  */
 static int iter_next_pvo(struct nhca_iter *it, u32 max, struct nhca_seg *seg)
 {
@@ -160,7 +160,7 @@ bool nhca_iter_ahead(const struct nhca_iter *it, u32 rkey)
 	return mr->mkey.key == rkey;
 }
 
-/* Find the region of the next byte, unless it is known, and check the key or the ref for it. */
+/* Find the region of the next byte, if @it->mr is not yet set, and check its key or ref. */
 static __always_inline int iter_enter(struct nhca_iter *it)
 {
 	if (!it->left)

@@ -45,14 +45,15 @@ static inline struct page *nhca_seg_page(const struct nhca_seg *s)
 /**
  * struct nhca_iter - an iterator over bytes of memory
  *
- * The bytes are named by a list of SGEs, by a remote key, address and length, by a ref, by a PVO,
- * or they are a buffer of the kernel.  Start an iterator with nhca_iter_sges(), nhca_iter_key(),
- * nhca_iter_rkey(), nhca_iter_pvo() or nhca_iter_bytes(), then call nhca_iter_next() for each
- * segment.  All calls of nhca_iter_next() must be in one live section, because an iterator checks
- * each key, ref or PVO only once.  An iterator may be copied by assignment.
+ * The bytes are named by a list of SGEs, by a remote key, address and length, by an R_Key reference
+ * (ref, rkm.h), by a PVO, or they are a buffer of the kernel.  Start an iterator with
+ * nhca_iter_sges(), nhca_iter_key(), nhca_iter_rkey(), nhca_iter_pvo() or nhca_iter_bytes(), then
+ * call nhca_iter_next() for each segment.  All calls of nhca_iter_next() must be in one live
+ * section, because an iterator checks each key, ref or PVO only once.  An iterator may be copied by
+ * assignment.
  *
- * @backed: a segment was in a region of a backing.  After the caller has written to segments it
- *          must call nhca_iter_placed().
+ * @backed: a segment was in a region of a backing.  A caller that has written to the segments must
+ *          call nhca_iter_placed().
  */
 struct nhca_iter {
 	/* private: */
@@ -102,8 +103,8 @@ void nhca_iter_sges(struct nhca_iter *it, const struct nhca_key_user *key_user,
  * @key_user: the QP that uses the key
  * @rkey:     the R_Key
  * @va:       the first address
- * @len:      number of all bytes that will be accessed.  This function checks key, domain, range
- *            and rights for all of them.  With 0 no byte is accessed and no key is needed.
+ * @len:      number of bytes that will be accessed.  This function checks key, domain, range and
+ *            rights for all these bytes.  With 0 no byte is accessed and no key is needed.
  * @access:   IB_ACCESS_REMOTE_READ, _WRITE or _ATOMIC
  * Context: live section.  Return: 0; -EACCES: the key does not grant this access.
  */
@@ -111,8 +112,8 @@ int nhca_iter_key(struct nhca_iter *it, const struct nhca_key_user *key_user, u3
 		  u32 len, int access);
 
 /**
- * nhca_rkey_get - check a remote key for an operation of several packets, and get a reference to it
- * @h:      a ref that is not in use
+ * nhca_rkey_get - check a remote key for an operation of several packets, and fill in a ref to it
+ * @h:      a ref (rkm.h) that is not in use
  * @key_user, @rkey, @va: as for nhca_iter_key()
  * @len:    bytes of the whole operation.  With 0 no key is needed, and the ref grants no access.
  * @access: IB_ACCESS_REMOTE_READ or _WRITE
@@ -172,9 +173,9 @@ void nhca_iter_pvo(struct nhca_iter *it, const struct nhca_job *job, u64 pvo, u3
  * nhca_iter_for - name the operation of an iterator
  * @it: the iterator, which was started
  * @f:  state of the requester or responder
- * @op: number of its operation; it does not use this number for another one
+ * @op: number of the operation; the requester or responder uses each number only once
  *
- * Regions of a backing (backing.h) need this.  For all others it has no effect.
+ * Regions of a backing (backing.h) need this call.  For other regions it has no effect.
  * Context: any.
  */
 static inline void nhca_iter_for(struct nhca_iter *it, struct nhca_fault *f, u64 op)
@@ -184,15 +185,16 @@ static inline void nhca_iter_for(struct nhca_iter *it, struct nhca_fault *f, u64
 }
 
 /**
- * nhca_iter_ahead - tell a backing that an operation begins that will need the iterator's bytes
+ * nhca_iter_ahead - advise a backing that a new operation will need the iterator's bytes
  * @it:   the iterator, after nhca_iter_key() or nhca_iter_rkey(), and nhca_iter_for()
  * @rkey: the R_Key of the operation
  *
- * This is advice.  For other regions nothing happens.
+ * For regions without a backing nothing happens.
  * Context: live section, that of nhca_iter_key().
  * Return: true if packets of the operation may refer to the pages: the region has a backing, and
- * @rkey is its own key.  Only a deregistration, which waits for packets, closes such a key.  A
- * window can be closed in softirq, which cannot wait.
+ * @rkey is the key of the region, not of a window.  Only a deregistration, which waits for packets,
+ * closes the key of such a region.  A window can be closed in softirq, which cannot wait for
+ * packets.
  */
 bool nhca_iter_ahead(const struct nhca_iter *it, u32 rkey);
 
@@ -210,25 +212,25 @@ int nhca_iter_next(struct nhca_iter *it, u32 max, struct nhca_seg *seg);
 
 /**
  * nhca_iter_placed - hand over bytes that were written to regions of a backing
- * @it:   an iterator that was started again, at the first of these bytes.  It has all further bytes
- *        of the operation, as far as the caller knows these
- * @len:  number of bytes that were written; those in other regions are skipped
+ * @it:   an iterator that was started again at the first of these bytes.  It covers these bytes and
+ *        all further bytes of the operation that the caller knows.
+ * @len:  number of bytes that were written; bytes in regions without a backing are skipped
  * @last: these are the last bytes of the operation
  *
  * The bytes must be those of packets that were verified.  Bytes that are not handed over never
  * reach the disk.
  * Context: the live section in which the bytes were written.
- * Return: 0; -EACCES; -EAGAIN: a block was taken back meanwhile: request it by nhca_iter_fault(),
- * and write all bytes again.
+ * Return: 0; -EACCES; -EAGAIN: the backing has taken back a block meanwhile, so the caller must
+ * request the block by nhca_iter_fault(), and write all bytes again.
  */
 int nhca_iter_placed(struct nhca_iter *it, u32 len, bool last);
 
 /**
- * nhca_iter_pages - find the table entry of the iterator's position, for nhca_iter_page()
+ * nhca_iter_pages - find the TCE of the iterator's position, for nhca_iter_page()
  * @it: the iterator
  * Context: live section.
- * Return: false if no whole page begins at the position, if the bytes there have no table entry, or
- * if nhca_iter_next() has not checked the ref or PVO yet.
+ * Return: false if no whole page begins at the position, if the bytes there have no TCE, or if
+ * nhca_iter_next() has not checked the ref or PVO yet.
  */
 bool nhca_iter_pages(struct nhca_iter *it);
 
@@ -270,8 +272,8 @@ static inline struct page *nhca_iter_page(struct nhca_iter *it)
  * @len:      bytes
  * @from_err: NULL, or where to store an error of @from; not changed without such an error
  * Context: live section.
- * Return: 0; an error of nhca_iter_next() for @to; an error of @from, with -EIO in place of -EAGAIN
- * so that the caller does not fault in pages of @to.
+ * Return: 0; an error of nhca_iter_next() for @to, or for @from.  An -EAGAIN of @from is returned
+ * as -EIO, so that the caller does not fault in pages of @to.
  */
 int nhca_iter_copy(struct nhca_iter *to, struct nhca_iter *from, u32 len, int *from_err);
 
@@ -305,8 +307,8 @@ int nhca_iter_read_sum(struct nhca_iter *it, void *dst, u32 len, __wsum *sum);
  * nhca_iter_zcopy - check whether packets may refer to the page of the last segment
  * @it: the iterator; nhca_iter_next() has just returned this segment
  *
- * If they may, the function marks the region, so that a close of the region waits for such
- * references (pageref.h).
+ * If packets may refer to the page, the function marks the region, so that a close of the region
+ * waits for such references (pageref.h).
  * Context: live section, before the caller takes the reference.
  * Return: true if packets may refer to the page; false: the caller must copy the bytes.
  */
@@ -315,7 +317,7 @@ bool nhca_iter_zcopy(const struct nhca_iter *it);
 /**
  * nhca_atomic - execute one 64-bit atomic operation on registered memory
  * @key_user, @rkey: the QP that uses the key, and the R_Key
- * @va:          address, a multiple of 8: the caller has checked that
+ * @va:          address; the caller has checked that it is a multiple of 8
  * @cas:         compare-and-swap; otherwise fetch-and-add
  * @compare_add: value to compare with, or to add; host byte order
  * @swap:        value to store if the compare succeeds; host byte order
@@ -323,8 +325,8 @@ bool nhca_iter_zcopy(const struct nhca_iter *it);
  * @f:           state of a caller that can wait for the bytes, or NULL
  *
  * The operation is atomic with respect to other nhca atomics and to the CPUs of this host.
- * Context: live section.  Return: 0; -EACCES: the key does not grant this access, or the bytes are
- * not aligned in memory; -EAGAIN or -EACCES of nhca_iter_fault().
+ * Context: live section.  Return: 0; -EACCES: the key does not grant this access, the bytes are not
+ * aligned in memory, or the region has a backing; -EAGAIN or -EACCES of nhca_iter_fault().
  */
 int nhca_atomic(const struct nhca_key_user *key_user, u32 rkey, u64 va, bool cas,
 		u64 compare_add, u64 swap, u64 *orig, struct nhca_fault *f);
@@ -332,7 +334,7 @@ int nhca_atomic(const struct nhca_key_user *key_user, u32 rkey, u64 va, bool cas
 /**
  * nhca_atomic_write - execute an ATOMIC WRITE (IBTA A19)
  * @key_user, @rkey: the QP that uses the key, and the R_Key
- * @va:    address, a multiple of 8: the caller has checked that
+ * @va:    address; the caller has checked that it is a multiple of 8
  * @value: the 8 bytes in the order of the packet
  * @f:     state of a caller that can wait for the bytes, or NULL
  *
@@ -350,10 +352,11 @@ int nhca_atomic_write(const struct nhca_key_user *key_user, u32 rkey, u64 va, u6
  * @all:      flush all memory of the key
  * @access:   IB_ACCESS_FLUSH_*, which the key must grant
  * @f:        state of the responder
- * @op:       number of the FLUSH; the responder uses the same one when it tries again
+ * @op:       number of the FLUSH; the responder uses the same number when it tries again
  *
- * On return other CPUs and devices see all bytes that this CPU has written, or has seen another CPU
- * write.  All bytes of a region of a backing are durable.
+ * When the function has returned 0, other CPUs and devices see all bytes that this CPU has written,
+ * or has seen another CPU write.  If the region has a backing, its placed bytes are on the disk;
+ * with IB_ACCESS_FLUSH_PERSISTENT they have also left the cache of the disk.
  * Context: live section.
  * Return: 0; -EACCES: the key does not grant this access; -EAGAIN: @f waits for a disk; -EIO: the
  * disk could not write some bytes.

@@ -114,8 +114,8 @@ void nhca_job_put(struct nhca_job *job)
 /* ---- regions ---- */
 
 /*
- * Give the region a name that no other region of a job has.  This is done before the TCEs of the
- * region are set, because TCEs contain the key.  The name gives no access before mem_show().
+ * Give the region a name that no other region of a job has.  The caller sets the TCEs of the region
+ * afterwards, because TCEs contain the key.  The name gives no access before mem_show().
  */
 static int mem_name(struct nhca_job_mem *mem, u64 offset)
 {

@@ -5,9 +5,9 @@
  *
  * Memory is registered once on a host, for a job, and is named by PVO.  Every device of the host
  * reaches this memory through the same tables, for every channel of that job and for no other
- * channel.  A channel checks the PVO of each packet separately and keeps no ref (rkm.h) between
- * packets.  So the code that closes a region only removes the region from the table, and waits for
- * the live sections that have begun before.
+ * channel.  A channel checks the PVO of each packet separately and has no R_Key reference (rkm.h)
+ * between packets.  So the code that closes a region only removes the region from the table of
+ * regions, and waits for the live sections that have begun before.
  */
 #ifndef NHCA_JOB_H
 #define NHCA_JOB_H
@@ -27,7 +27,8 @@ struct nhca_user;
 /**
  * struct nhca_job - a job on this host
  * @list:       entry in the list of jobs; protected by job_lock of memory/job.c
- * @users:      number of channels and regions that use the job; protected by job_lock
+ * @users:      number of channels, regions and ioctls in progress that use the job; protected by
+ *              job_lock
  * @net_cookie: identifies the network namespace of the devices' netdevs.  The job needs no
  *              reference on the namespace, because no other namespace ever has this cookie.
  * @id:         the job number in packets; never 0
@@ -52,10 +53,10 @@ struct nhca_job {
  * @net: namespace of the device's netdev; only devices of one namespace share a job
  * @id:  the job number, not 0
  *
- * A job number belongs to the uid that first uses it, until all channels and regions have released
- * the job.  No capability gives access to the job of another uid: a program that may configure the
- * network must not read memory that others have registered.
- * Context: process, sleeps.  The effective uid of the caller counts.
+ * A job number belongs to the effective uid of the process that first uses it, until all channels
+ * and regions have released the job.  No capability gives access to the job of another uid: a
+ * program that may configure the network must not read memory that others have registered.
+ * Context: process, sleeps.
  * Return: the job, for nhca_job_put(); ERR_PTR: -EINVAL: @id is 0; -EPERM: the job belongs to
  * another uid; -ENOMEM: no memory.
  */
@@ -74,8 +75,8 @@ void nhca_job_put(struct nhca_job *job);
  * @ref:     number of handles (open file descriptors, on one device or several)
  * @pvo:     PVO of the first byte
  * @length:  bytes; other bytes of the same pages cannot be accessed
- * @access:  IB_ACCESS_LOCAL_WRITE (READs of the job may place data here), _REMOTE_READ,
- *           _REMOTE_WRITE; WRITEs of the job may always send from here
+ * @access:  IB_ACCESS_LOCAL_WRITE (READs of the job may place data in the region), _REMOTE_READ,
+ *           _REMOTE_WRITE; WRITEs of the job may always send from the region
  * @zcopied: packets have referred to pages of the region (pageref.h)
  * @tces:    range of its TCEs; owned
  * @umem:    pins user pages; owned; NULL: the caller of nhca_job_mem_pages() keeps the pages
@@ -105,9 +106,9 @@ struct nhca_job_mem {
  * @access: as in struct nhca_job_mem; _REMOTE_WRITE requires _LOCAL_WRITE
  * Context: process, sleeps.
  * Return: the region, open and with one handle; ERR_PTR: -EINVAL: @length is 0, the range wraps or
- * exceeds the address space, or @access is not as described above; -EDQUOT: the user has its share
- * of the host's regions already; -ENOMEM: no memory, or the host has NHCA_MAX_JOB_MEM regions
- * already; or an error of ib_umem_get(), nhca_range_alloc() or nhca_map_sgt().
+ * exceeds the address space, or @access is not as described above; -EDQUOT: the user already has
+ * its share of the host's regions; -ENOMEM: no memory, or the host already has NHCA_MAX_JOB_MEM
+ * regions; or an error of ib_umem_get_va(), nhca_range_alloc() or nhca_map_sgt().
  */
 struct nhca_job_mem *nhca_job_mem_user(struct nhca_dev *dev, struct nhca_job *job, u64 start,
 				       u64 length, int access);
@@ -127,7 +128,7 @@ struct nhca_job_mem *nhca_job_mem_pages(struct nhca_job *job, struct page **page
 					u32 offset, u64 length, int access);
 
 /**
- * nhca_job_mem_open - get another handle of a region, so that the region outlives its first device
+ * nhca_job_mem_open - get another handle of a region, so that the region outlives the first handle
  * @job: must be the region's job
  * @pvo: PVO of the region's first byte
  * Context: process, sleeps.
@@ -153,7 +154,7 @@ void nhca_job_mem_put(struct nhca_job_mem *mem);
  * @NHCA_PVO_JOB: the region belongs to another job
  * @NHCA_PVO_RANGE: some bytes are outside the region
  * @NHCA_PVO_ACCESS: the region does not grant the right
- * @NHCA_PVO_PAGE: a byte has no TCE with this key and the right
+ * @NHCA_PVO_PAGE: some byte has no TCE with this key and the right
  */
 enum nhca_pvo_verdict {
 	NHCA_PVO_OK = 0,

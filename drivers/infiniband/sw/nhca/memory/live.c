@@ -2,8 +2,8 @@
 /*
  * The live-task view and the snapshot view.
  *
- * A wait cannot miss a section, even on CPUs that reorder memory accesses.  This is why, with two
- * variables and two CPUs:
+ * A wait cannot miss a section, even on CPUs that reorder memory accesses.  The reason, for two
+ * variables (seq and valid) and two CPUs:
  *
  *	a section			a CPU that waits
  *	---------			----------------
@@ -13,13 +13,14 @@
  *	move bytes
  *	seq = even (release)		seq has changed (acquire)
  *
- * The full barriers exclude that both CPUs read the old values.  Either the snapshot contains the
- * section and the wait includes it, or the section sees that the key is closed.
+ * Because of the full barriers, at least one of the two CPUs reads the new value of the other.
+ * Either the snapshot contains the section and the wait includes it, or the section reads that the
+ * key is closed.
  *
  * The waiting CPU sees the end of a section by a changed seq.  The end of the section or the start
  * of a later one has stored the new value, with release, after the last byte of the section.  The
- * waiting CPU reads the value with acquire.  So code after nhca_live_wait() sees all that the
- * section did.  The same is true for a section that ended just before the snapshot read seq.
+ * waiting CPU reads the value with acquire.  So code after nhca_live_wait() sees all bytes that the
+ * section moved.  The same is true for a section that ended just before the snapshot read seq.
  *
  * The snapshot reads the seq of all possible CPUs.  The seq of an offline CPU is even: preemption
  * or migration is disabled in a section, so a section ends on its CPU before the CPU goes offline.
@@ -83,7 +84,7 @@ unsigned int nhca_live_left(u32 *view)
 }
 
 #ifdef CONFIG_PREEMPT_RT
-/* Wait for the section of @l, if there is one.  The lock of @l is free after the section. */
+/* Wait for the section of @l, if there is one.  A section releases the lock of @l at its end. */
 static void live_wait_cpu(struct nhca_live *l)
 {
 	/* acquire, so that the caller also sees the bytes of a section that has just ended */

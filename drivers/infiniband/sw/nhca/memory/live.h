@@ -2,18 +2,19 @@
 /*
  * The live-task view and the snapshot view (reference: snapshot interface).  The live-task view
  * shows which CPUs access registered memory now.  The code that closes a key takes a snapshot of
- * this view, and waits until those CPUs have stopped.
+ * this view, and waits until the accesses of these CPUs have ended.
  *
  * A live section is the code between the check of a key and the last byte that moves by this key.
  * It lasts as long as the copy of one packet, of one batch (64 KiB at most), or of 32 KiB between
  * queue pairs of one host.  No packet is sent in a section, and without PREEMPT_RT nothing sleeps.
- * A section takes only a few locks, and no code holds one of these while it waits for sections
- * (Documentation/internals.rst lists them).  So a section never waits for an invalidation, and an
+ * A section takes only the few locks that Documentation/internals.rst lists, and no code holds one
+ * of these locks while it waits for sections.  So a section never waits for an invalidation, and an
  * invalidation can busy-wait for the sections of other CPUs, even in softirq.
  *
- * Packet builders allocate pages and take spinlocks in a section.  With PREEMPT_RT both may sleep,
- * so there a section may be preempted.  With PREEMPT_RT a section also holds a lock of its CPU.  A
- * task that waits for the section takes this lock, so the section inherits the task's priority.
+ * Packet builders allocate pages and take spinlocks in a section.  With PREEMPT_RT page allocation
+ * and spinlocks may sleep, so a section may be preempted.  So with PREEMPT_RT a section also holds
+ * a lock of its CPU.  A task that waits for the section takes this lock, so the section inherits
+ * the priority of the task.
  */
 #ifndef NHCA_LIVE_H
 #define NHCA_LIVE_H
@@ -49,8 +50,8 @@ struct nhca_live {
 DECLARE_PER_CPU_SHARED_ALIGNED(struct nhca_live, nhca_live);
 
 /*
- * With this map lockdep reports a deadlock: a lock is taken in a section, and is also held while
- * nhca_live_wait() runs.
+ * By this map lockdep finds a possible deadlock: a lock that is taken in a section, and that is
+ * also held during a call of nhca_live_wait().
  */
 extern struct lockdep_map nhca_live_map;
 
@@ -96,8 +97,9 @@ static inline void nhca_live_unpin(struct nhca_live *l)
 /**
  * nhca_live_enter - begin a live section
  *
- * A key that was closed before the section began is closed for the section: the barrier here pairs
- * with the one in nhca_live_wait().  Sections nest.
+ * If a key was closed before the section began, the section reads that the key is closed: the
+ * barrier here pairs with the one in nhca_live_snapshot() (PREEMPT_RT: in nhca_live_wait()).
+ * Sections nest.
  * Context: BH disabled; not in hard interrupts.  Disables preemption, or migration with PREEMPT_RT.
  */
 static inline void nhca_live_enter(void)
@@ -108,8 +110,7 @@ static inline void nhca_live_enter(void)
 	l = nhca_live_pin();
 	if (!l->depth++) {
 		/*
-		 * Release, because a waiting CPU may take this value as the end of the previous
-		 * section.
+		 * Release, because for a waiting CPU this value is the end of the previous section.
 		 */
 		smp_store_release(&l->seq, l->seq + 1);
 		/*
@@ -142,9 +143,9 @@ static inline void nhca_live_exit(void)
  *
  * Every section that begins after the snapshot sees the writes that the caller made before the
  * call, for example to the valid bit of a key.  When the function returns, every section that had
- * begun before the snapshot has ended.  The function does not wait for later sections, and no
- * section waits for the function.  The wait takes as long as the longest section: a copy of 64 KiB
- * at most.
+ * begun before the snapshot has ended.  The function does not wait for later sections, except with
+ * PREEMPT_RT for those that take the lock of their CPU first.  No section waits for the function.
+ * The wait takes as long as the longest section: a copy of 64 KiB at most.
  * Context: process or softirq; not in a live section.  The caller may hold any lock that no section
  * takes.
  */

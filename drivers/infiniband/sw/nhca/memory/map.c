@@ -12,10 +12,10 @@
 
 /*
  * Check that entries of @size can map a buffer.  ib_umem_find_best_pgsz() has checked only the
- * buffer's kernel virtual addresses.  The buffer's physical address must have the same offset in a
- * page of @size as its address in the process.  The memory of each entry must belong to one folio
- * of at least this size.  So no entry maps foreign memory before or after the buffer, and one page
- * reference keeps all memory that a packet may refer to.
+ * buffer's DMA addresses, which are kernel virtual addresses.  The buffer's physical address must
+ * have the same offset in a page of @size as its address in the process.  The memory of each entry
+ * must belong to one folio of at least this size.  So no entry maps memory of other folios before
+ * or after the buffer, and a reference on one page keeps all memory of the entry allocated.
  */
 static bool size_fits(struct ib_umem *umem, unsigned long size)
 {
@@ -41,8 +41,8 @@ unsigned int nhca_map_shift(struct ib_umem *umem)
 	unsigned long sizes = NHCA_PAGE_SIZES, size;
 
 	/*
-	 * A buffer of huge pages has few, long elements.  If there are more elements than that, the
-	 * buffer has smaller pages, and a walk over all folios is not needed.
+	 * A buffer of huge pages has few, long elements.  If there is more than one for each huge
+	 * page, the buffer has smaller pages, and a walk over all folios is not needed.
 	 */
 	if (umem->sgt_append.sgt.orig_nents > (umem->length >> PMD_SHIFT) + 2)
 		return PAGE_SHIFT;
@@ -65,7 +65,7 @@ int nhca_map_sgt(const struct nhca_range *r, const struct sg_table *sgt, u64 sta
 {
 	u64 flags = NHCA_TCE_READ | (writable ? NHCA_TCE_WRITE : 0);
 	u64 size = BIT_ULL(r->shift), offset = start & (size - 1);
-	/* offsets in the range, in bytes: start of the element's pages (at) and end */
+	/* offsets in the range, in bytes: of the element's first byte, and after its last byte */
 	u64 at = offset & PAGE_MASK, end, i;
 	struct scatterlist *sg;
 	phys_addr_t base;
@@ -73,9 +73,9 @@ int nhca_map_sgt(const struct nhca_range *r, const struct sg_table *sgt, u64 sta
 
 	for_each_sgtable_sg(sgt, sg, n) {
 		/*
-		 * The physical address for offset 0 of the range, computed from this element; it
-		 * may wrap below 0.  If it is aligned, each entry begins at a physical address that
-		 * is a multiple of its size.
+		 * @base: physical address that offset 0 of the range would have if all memory were
+		 * contiguous with this element; may wrap below 0.  If @base is aligned, each entry
+		 * of the element begins at a multiple of @size.
 		 */
 		base = page_to_phys(sg_page(sg)) - at;
 		end = at + sg->length;

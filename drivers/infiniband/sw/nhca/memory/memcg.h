@@ -4,9 +4,9 @@
  * this user.
  *
  * In process context a verb only needs GFP_KERNEL_ACCOUNT.  In a softirq __GFP_ACCOUNT alone
- * charges no memory cgroup.  So an object for which a peer, a requester or a responder causes
- * allocations keeps the memory cgroup of the process that made the object.  The allocations are
- * charged to this memory cgroup.
+ * charges no memory cgroup.  So an object for which softirqs or workers allocate memory has a
+ * reference to the memory cgroup of the process that made the object.  The allocations are charged
+ * to this memory cgroup.
  */
 #ifndef NHCA_MEMCG_H
 #define NHCA_MEMCG_H

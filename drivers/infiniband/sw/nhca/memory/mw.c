@@ -11,8 +11,8 @@
 #include "../observe/stub.h"
 
 /*
- * A window cannot have local write as a right, because a window has no L_Key.  Consumers request
- * local write to say that they want no remote right, so a bind accepts and ignores it.
+ * A window cannot have local write as a right, because a window has no L_Key.  Consumers that want
+ * no remote right request local write, so a bind accepts and ignores this right.
  */
 #define NHCA_MW_ACCESS		(NHCA_REMOTE_ACCESS | IB_ZERO_BASED | IB_ACCESS_LOCAL_WRITE)
 
@@ -54,9 +54,9 @@ u64 nhca_mw_device_cap(void)
 /* ---- the bound type 2 windows of each QP ---- */
 
 /*
- * Protects nhca_key_user.windows of every QP, and by_qp of every window.  Taken with BH disabled,
- * and held for one window at a time, because all users share it.  Nests inside the lock of a
- * window's key.
+ * Protects nhca_key_user.windows of every QP, and by_qp of every window.  The lock is taken with BH
+ * disabled, and held for one window at a time, because all QPs share it.  It nests inside the lock
+ * of a window's key.
  */
 static DEFINE_SPINLOCK(mw_by_qp_lock);
 
@@ -97,8 +97,8 @@ int nhca_mw_init(struct nhca_mw *mw, struct ib_pd *pd, enum ib_mw_type type)
 }
 
 /*
- * Close the key of a window and release its region.  mkey.mr is set while the window is bound, that
- * is, while its key is open and the window counts in nhca_mr.windows.
+ * Close the key of a window and release its region.  mkey.mr is set while the window counts in
+ * nhca_mr.windows of this region.
  */
 static void mw_unbind(struct nhca_mw *mw)
 {
@@ -112,8 +112,8 @@ static void mw_unbind(struct nhca_mw *mw)
 		mw_qp_unlink(mw);
 	mw->mkey.mr = NULL;
 	/*
-	 * After this decrement the owner of the region may free the region.  Pairs with the acquire
-	 * in mr_shut().
+	 * After this decrement the owner of the region may free the region.  The barrier pairs with
+	 * the acquire in mr_shut().
 	 */
 	smp_mb__before_atomic();
 	atomic_dec(&mr->windows);
@@ -121,7 +121,7 @@ static void mw_unbind(struct nhca_mw *mw)
 
 void nhca_mw_fini(struct nhca_mw *mw)
 {
-	/* from here on no requester or responder finds the window */
+	/* after this call no requester or responder finds the window */
 	nhca_mkey_del(&mw->mkey);
 	spin_lock_bh(&mw->mkey.lock);
 	mw_unbind(mw);
@@ -173,7 +173,7 @@ static u32 mw_new_key(const struct nhca_mkey *mk, const struct nhca_send_wqe *wq
 	return (mk->key & ~0xffU) | (wqe->mw.new_rkey & 0xff);
 }
 
-/* Check all that does not depend on the region. */
+/* Check the parts of a bind that do not depend on the region.  Return: 0, -EINVAL or -EACCES. */
 static int mw_check(const struct nhca_key_user *key_user, const struct nhca_mkey *mk,
 		    const struct nhca_send_wqe *wqe)
 {
@@ -224,7 +224,7 @@ static int mw_take(struct nhca_mkey *rk, const struct nhca_mkey *mk,
 	err = -EACCES;
 	if (rk->pd != mk->pd)
 		goto unlock;
-	/* C10-73; also refuse a region whose addresses already begin at 0 */
+	/* C10-73; also refuse a zero-based region */
 	if (!(rk->access & IB_ACCESS_MW_BIND) || rk->access & IB_ZERO_BASED)
 		goto unlock;
 	/* C10-74: remote write and atomic require local write of the region */
@@ -310,7 +310,7 @@ static int mkey_invalidate(const struct nhca_key_user *key_user, u32 key, bool r
 		goto unlock;
 	switch (mk->type) {
 	case NHCA_MKEY_MW1:
-		/* o10-37.2.26: a type 1 window is closed only by a bind of length 0 */
+		/* o10-37.2.26: an invalidate does not close a type 1 window */
 		break;
 	case NHCA_MKEY_MW2B:
 		if (mk->pd != key_user->pd)

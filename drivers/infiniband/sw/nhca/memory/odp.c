@@ -51,17 +51,17 @@
 
 /**
  * struct nhca_odp - memory of an on-demand region
- * @ref:        one for the region, and one for each fault in progress
+ * @ref:        one for the region, and one for each fault and prefetch that has not ended
  * @id:         see nhca_odp_id()
  * @mm:         address space of the process; mmgrab() reference, which does not keep its memory
  * @faultq:     the queue of its page faults; counted reference
  * @start:      address of the region's first byte in the process
  * @length:     bytes; with @start it does not wrap
- * @writable:   the region has a right to write; written while its key is closed; READ_ONCE()
+ * @writable:   the region has a right to write; changed while its key is closed; READ_ONCE()
  * @owner:      owner of its TCEs; written under @lock
  * @first:      number of the chunk that contains @start
- * @chunks:     chunks by number - @first; written under @lock; the mark ODP_EMPTY: the chunk may
- *              have no pages
+ * @chunks:     chunks, by their number minus @first; written under @lock; the mark ODP_EMPTY: the
+ *              chunk may have no pages
  * @lock:       protects @chunks, and odp_chunk.users of each chunk
  * @reap:       frees chunks without pages
  * @closed:     the region is deregistered; faults in progress end soon, because their pages are not
@@ -154,7 +154,7 @@ static unsigned long tce_pfn(u64 tce)
 
 /*
  * Remove the pages @from to @to - 1.  First clear the rights in their TCEs, then wait for live
- * sections.  Only then mark the pages dirty, so that this includes the last byte written.
+ * sections.  Mark pages dirty only after the wait, because a section may write until it ends.
  */
 static void chunk_clear(struct odp_chunk *chunk, unsigned int from, unsigned int to)
 {
@@ -179,7 +179,7 @@ static void chunk_clear(struct odp_chunk *chunk, unsigned int from, unsigned int
 	}
 }
 
-/* Set the TCEs of the pages that hmm_range_fault() found.  Return: 0; -EFAULT: not memory. */
+/* Set the TCEs of the pages that hmm_range_fault() found.  Return: 0; -EFAULT: PCI memory. */
 static int chunk_set(struct odp_chunk *chunk, unsigned int first, const unsigned long *pfns,
 		     unsigned int n)
 {
@@ -215,7 +215,7 @@ static void odp_reap_later(struct nhca_odp *odp, unsigned long index)
 
 /*
  * The notifier: the kernel is about to take away pages of @range or to change their rights.  Memory
- * reclaim may wait for this function, so it allocates nothing and takes only a spinlock.
+ * reclaim may wait for this function, so it allocates nothing and takes only spinlocks.
  */
 static bool chunk_invalidate(struct mmu_interval_notifier *notifier,
 			     const struct mmu_notifier_range *range, unsigned long cur_seq)
@@ -287,8 +287,8 @@ static void chunk_destroy(struct odp_chunk *chunk)
 	/* after this wait no live section uses the chunk */
 	nhca_live_wait();
 	/*
-	 * Clear the pages before the notifier is removed, because without it the kernel could take
-	 * them away unnoticed.
+	 * Clear the pages before the notifier is removed, because without the notifier the kernel
+	 * could take away pages that still have TCEs.
 	 */
 	spin_lock(&chunk->lock);
 	if (chunk->present)
@@ -406,7 +406,7 @@ static s64 chunk_fault(struct odp_chunk *chunk, unsigned long va, unsigned long 
 		next = min(PAGE_ALIGN(end), at + ODP_BATCH * PAGE_SIZE);
 		err = chunk_fault_batch(chunk, at, next, mode);
 		if (err && next - at > PAGE_SIZE) {
-			/* a page failed: retry only the first page, which the owner needs */
+			/* any of the pages has failed: try the first page alone */
 			next = at + PAGE_SIZE;
 			err = chunk_fault_batch(chunk, at, next, mode);
 		}
@@ -531,8 +531,8 @@ void nhca_odp_put(struct nhca_odp *odp)
 }
 
 /*
- * Faults that are queued or in progress end after a few more pages.  This function does not wait
- * for these faults; they hold references on all that they use.
+ * Faults that are queued or in progress end at most ODP_BATCH pages later.  This function does not
+ * wait for these faults; they have references on all that they use.
  */
 static void odp_free(struct nhca_mr *mr)
 {

@@ -36,15 +36,16 @@ enum nhca_odp_mode {
  *
  * The kernel may take the pages away again at any time.
  * Context: process, sleeps as long as the page faults take.
- * Return: number of bytes from @off on that were handled, at least 1; -EFAULT: the process has no
- * such memory, or the memory does not permit this access; -EBUSY: the memory changes all the time;
+ * Return: number of bytes from @off on that were handled, at least 1; -EFAULT: @len is 0, the
+ * process has no such memory or has exited, or the memory does not permit this access; -EBUSY: the
+ * kernel has changed the page tables during each attempt, for HMM_RANGE_DEFAULT_TIMEOUT ms;
  * -EINTR: a signal is pending; -ENOENT: the region was deregistered meanwhile; -ENOMEM; or as
  * nhca_range_alloc().
  */
 s64 nhca_odp_fault(struct nhca_odp *odp, u64 off, u64 len, enum nhca_odp_mode mode);
 
 /**
- * nhca_odp_get - take a reference, because a fault may take longer than the region exists
+ * nhca_odp_get - take a reference, because the region may be deregistered during a fault
  * @odp: memory of the region
  * Context: any.
  * Return: @odp.
@@ -138,7 +139,7 @@ int nhca_fault_request(struct nhca_fault *f, struct nhca_odp *odp, u64 off, u64 
  * @len:  bytes
  * @mode: purpose
  * Context: process, sleeps.
- * Return: 0; -ENOMEM; -EAGAIN: NHCA_ODP_PREFETCHES of this region are queued.
+ * Return: 0; -ENOMEM; -EAGAIN: NHCA_ODP_PREFETCHES prefetches of this region are queued.
  */
 int nhca_fault_queue(struct nhca_odp *odp, u64 off, u64 len, enum nhca_odp_mode mode);
 

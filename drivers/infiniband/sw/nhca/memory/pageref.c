@@ -10,9 +10,9 @@
 
 #include "pageref.h"
 
-/* limit in jiffies for all waits together whose owner has died */
+/* limit in jiffies for all waits together for the pages of an owner that has died */
 #define NHCA_PAGEREF_DYING	HZ
-/* period in jiffies: how often a task that waits for another process checks if it has died */
+/* period in jiffies at which a task that waits for pages of another process checks the process */
 #define NHCA_PAGEREF_CHECK	(HZ / 4)
 
 /* queues of all flows; RCU readers */
@@ -68,10 +68,9 @@ bool nhca_pageref_end(struct nhca_pageref_queue *q, struct nhca_pageref *ref)
 	kick = q->waits;
 	q->waits = false;
 	/*
-	 * If no wait began after this reference, wake nobody: traffic on other netdevs must not
-	 * wake a waiter for a netdev that holds its packets.  If a waiter has found this reference,
-	 * the waiter had the lock earlier, after it had increased the generation and joined the
-	 * wait queue.
+	 * If no wait began after this reference, wake nobody, because a waiter does not wait for
+	 * this reference.  If a waiter has found this reference, the waiter had the lock earlier,
+	 * after it had increased the generation and joined the wait queue.
 	 */
 	awaited = ref->gen != atomic64_read(&pageref_gen);
 	spin_unlock_irqrestore(&q->lock, flags);
@@ -87,8 +86,9 @@ bool nhca_pageref_released(struct nhca_pageref_queue *q, u32 seq)
 	unsigned long flags;
 
 	/*
-	 * list_empty_careful() is an acquire.  It pairs with refcount_dec_and_test() before the
-	 * list_del() in nhca_pageref_end(), so no skb reads the pages when the caller reuses them.
+	 * list_empty_careful() is an acquire.  It pairs with refcount_dec_and_test() in
+	 * net/zcopy.c, which comes before the list_del() in nhca_pageref_end().  So no skb reads
+	 * the pages when the caller reuses them.
 	 */
 	if (likely(list_empty_careful(&q->list)))
 		return true;
@@ -171,9 +171,9 @@ static bool pageref_caller_dies(void)
 }
 
 /*
- * Return: true if the owner is dead, or if it is the caller and dies.  A caller that dies may find
- * that its address space still has users, such as a worker of vhost.  These must not delay its
- * exit, because they may end only after it.
+ * Return: true if the owner is dead, or if the owner is the caller's process and is being killed or
+ * exits.  In this case the address space may still have other users, such as a worker of vhost.
+ * The caller must not wait for these users, because they may end only after its exit.
  */
 static bool pageref_owner_dies(const struct nhca_pageref_owner *owner)
 {
@@ -192,12 +192,12 @@ static bool pageref_wait_for(const struct pageref_wait *w, struct nhca_pageref_o
 		wait_event(pageref_waiters, pageref_over(w));
 		return true;
 	}
-	/* a process that returns from this call may have pages of the owner */
+	/* this process may write to the pages after its return, so it waits without a limit */
 	if (!(current->flags & (PF_EXITING | PF_KTHREAD)) &&
 	    !wait_event_killable(pageref_waiters, pageref_over(w)))
 		return true;
 
-	/* the owner may live: this task may remove a device that the owner uses */
+	/* the owner may still live, if this task removes a device that the owner uses */
 	while (!pageref_owner_dies(owner)) {
 		if (wait_event_idle_timeout(pageref_waiters, pageref_over(w), NHCA_PAGEREF_CHECK))
 			return true;

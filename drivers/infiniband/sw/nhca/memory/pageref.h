@@ -2,10 +2,10 @@
 /*
  * Page references: packets in the network stack refer to pages of a consumer.
  *
- * net/zcopy.c begins and ends the references.  This code only lists them, so that a deregistration
- * can wait for all references of its device (the domain of the references).  Each flow, that is the
- * packets of one QP or channel (net/flow.c), has a queue of its references in the order of
- * transmission.  So a completion can wait for the references of its request.
+ * net/zcopy.c begins and ends the references.  This code only lists the references, so that a
+ * deregistration can wait for all references of its device.  Each flow, that is the packets of one
+ * QP or channel (net/flow.c), has a queue of its references in the order of transmission.  So a
+ * completion can wait for the references of its request.
  */
 #ifndef NHCA_PAGEREF_H
 #define NHCA_PAGEREF_H
@@ -20,7 +20,7 @@ struct nhca_txq;
 
 /**
  * nhca_pageref_owner_init - record that the calling process owns pages
- * nhca_pageref_owner_exit - release the references of the record; waits for it have ended
+ * nhca_pageref_owner_exit - release the record, for which no wait is in progress
  * @owner: the record
  * Context: process.
  */
@@ -44,7 +44,7 @@ struct nhca_pageref {
  * @lock:   irqsave; protects @list, @seq and @waits
  * @list:   struct nhca_pageref, oldest first
  * @seq:    nhca_pageref.seq of the newest reference
- * @waits:  a completion waits: kick the flow at the next release
+ * @waits:  a completion waits, so the next release of a reference must kick the flow
  * @node:   in the list of the queues of all flows; RCU readers
  * @domain: device of the flow
  */
@@ -113,12 +113,13 @@ bool nhca_pageref_wait_queue(struct nhca_pageref_queue *q, struct nhca_pageref_o
  * Later references need no wait, because the caller has closed the keys that lead to the pages, and
  * has waited for live sections.
  *
- * As long as the owner could reuse the memory there is no time limit, also if another task waits: a
- * kernel thread or an administrator's program that removes the device.  A process that waits for
- * its own pages can be killed.  After the death of the owner the waits last at most one second in
- * all.  After that time the packets still hold references to the pages, and nobody writes to these
- * pages, because their owner is gone.  The exception is memory that the owner has shared with other
- * processes, or that a process has registered whose context is the owner's (ibv_import_device()).
+ * As long as the owner could reuse the memory there is no time limit, even if another task waits,
+ * such as a kernel thread or an administrator's program that removes the device.  A process that
+ * waits for its own pages can be killed.  After the death of the owner the waits last at most one
+ * second in all.  After that time the packets still have references to the pages, but nobody writes
+ * to these pages, because their owner is dead.  There are two exceptions: memory that the owner has
+ * shared with other processes, and memory that another process has registered in the context of the
+ * owner (ibv_import_device()).
  *
  * Context: process, sleeps.
  * Return: false if the wait has timed out because the owner has died.

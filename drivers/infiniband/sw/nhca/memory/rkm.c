@@ -2,11 +2,12 @@
 /*
  * The remote key manager.
  *
- * Live sections take the lock of a bucket with preemption off, so it is a raw lock, and each owner
- * of the lock does little.  A sweep releases the lock after a few refs, or earlier if another CPU
- * waits for it, and leaves a mark at its position in the list.  New refs are added at the head,
- * which the sweep has already passed.  So a sweep ends however many refs are added.  A sweep
- * checks once each ref that existed when the sweep began, unless the ref is released before.
+ * The lock of a bucket is a raw lock: even with PREEMPT_RT no task is preempted while it holds the
+ * lock, so live sections wait only briefly for it.  A sweep releases the lock after a few refs, or
+ * earlier if another CPU waits for the lock, and leaves a mark at its position in the list.  New
+ * refs are added at the head, which the sweep has already passed.  So a sweep ends however many
+ * refs are added.  A sweep checks once each ref that existed when the sweep began, unless the ref
+ * is released before.
  */
 #include <linux/bug.h>
 #include <linux/cache.h>
@@ -47,7 +48,7 @@ static struct nhca_bucket *rkm_bucket(u32 key)
 	return &rkm.bucket[nhca_rkm_bucket(key)];
 }
 
-/* A mark is a ref without a domain, so no sweep takes a mark for a ref of the swept key. */
+/* A mark is a ref without a domain, so no sweep revokes a mark. */
 static bool rkm_is_mark(const struct nhca_rkey_ref *h)
 {
 	return !h->pd;
@@ -68,8 +69,8 @@ void nhca_rkm_get(struct nhca_rkey_ref *h)
 
 /*
  * Take the lock even if a sweep has unhashed the ref: when this function gets the lock, the sweep
- * does not use the ref any more, so the caller may reuse the ref afterwards.  A ref that is not
- * in use is in no list, so it needs no lock.
+ * does not use the ref any more, so the caller may reuse the ref afterwards.  A ref that is not in
+ * use is in no list, so the function takes no lock for such a ref.
  */
 void nhca_rkm_put(struct nhca_rkey_ref *h)
 {

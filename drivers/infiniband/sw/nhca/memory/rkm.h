@@ -3,10 +3,11 @@
  * The remote key manager records which remote keys operations in progress use.  When a key is
  * closed, a sweep revokes the uses of the key (reference: remote key validation, FIGs. 10 to 12).
  *
- * Only the first packet of a message carries the R_Key.  For later packets the responder checks the
- * ref that the first packet got.  A QP has one ref for the WRITE that is arriving, and one for
- * each READ of several packets that it answers.  The manager of the reference walks all QPs.  The
- * manager of nhca has a hash table of refs by key.  So the cost of a sweep depends on the
+ * Only the first packet of a WRITE, and the request of a READ, carry the R_Key.  With this packet
+ * the responder fills in an R_Key reference (ref).  For each later packet of the WRITE or of the
+ * READ response the responder checks the ref.  A QP has one ref for the WRITE that is arriving, and
+ * one for each READ of several packets that it answers.  The manager in the reference text walks
+ * all QPs.  nhca instead has a hash table of refs by key.  So the cost of a sweep depends on the
  * operations that use the key, and not on the number of QPs.
  */
 #ifndef NHCA_RKM_H
@@ -46,10 +47,10 @@ struct nhca_rkey_ref {
  * @h: a ref that is not in use, zeroed before its first use; the caller has set pd, key, qpn, mr
  *     and off
  *
- * A sweep in progress releases the lock for this function between two steps, because receive
- * processing has priority.  In one live section the caller calls this function and then checks that
- * the key is still open.  A key is closed before its sweep.  So either the sweep finds the ref, or
- * the check finds the key closed.
+ * A sweep in progress releases the lock of the bucket between two steps, because receive processing
+ * has priority.  In one live section the caller calls this function and then checks that the key is
+ * still open.  A key is closed before its sweep.  So either the sweep finds the ref, or the check
+ * finds the key closed.
  * Context: BH disabled.
  */
 void nhca_rkm_get(struct nhca_rkey_ref *h);

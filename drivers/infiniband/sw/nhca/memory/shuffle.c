@@ -3,7 +3,7 @@
  * A small block cipher: a Feistel network with SipHash as its round function.  NIST SP 800-38G
  * builds format-preserving encryption in the same way (FF1, 10 rounds).  A result outside the range
  * is encrypted again until it is inside ("cycle walking").  The cipher has less than twice as many
- * blocks as the range has numbers, so this takes less than two encryptions on average.
+ * blocks as the range has numbers, so a number takes less than two encryptions on average.
  */
 #include <linux/bitops.h>
 #include <linux/math64.h>
@@ -26,7 +26,7 @@ void nhca_shuffle_init(struct nhca_shuffle *s, u32 first, u32 last)
 	s->high_bits = bits - s->low_bits;
 }
 
-/* @half has at most 16 bits, so that the round fits above it. */
+/* @half has at most 16 bits, so that @round fits into the bits above. */
 static u32 shuffle_round(const struct nhca_shuffle *s, u32 round, u32 half)
 {
 	return siphash_1u32(round << 16 | half, &s->key);

@@ -3,7 +3,7 @@
  * Numbers that name objects (keys, QPNs), in an order that nobody can predict.
  *
  * A peer or another user sees some of the numbers that this host gives out, and must not be able to
- * compute others from them.  Random numbers would do, but they would repeat: of 10^6 random
+ * compute other numbers from these.  Random numbers would do, but they would repeat: of 10^6 random
  * keys of 32 bits a hundred occur twice, and a key must not be reused soon after it was closed.  So
  * the module encrypts a counter.  Every number of the range is given out once before any repeats.
  */
@@ -17,9 +17,9 @@
 /**
  * struct nhca_shuffle - a range of numbers in secret order
  * @key:       key of the round function, random
- * @next:      how many numbers were given out so far
+ * @next:      number of calls of nhca_shuffle_next() so far
  * @first:     smallest number
- * @count:     how many numbers there are
+ * @count:     size of the range
  * @low_bits:  width of the lower half of the block cipher
  * @high_bits: width of its upper half: @low_bits or one more
  */
@@ -63,7 +63,8 @@ u64 nhca_shuffle_place(const struct nhca_shuffle *s, u32 number);
  * nhca_shuffle_next - give out the next number
  * @s: the numbers
  *
- * After a full cycle an object may still have this number; the caller must check that.
+ * After @s->count calls the numbers repeat.  An object may then still have the returned number, so
+ * the caller must check that the number is not in use.
  * Context: any.
  * Return: the number.
  */
@@ -73,7 +74,7 @@ static inline u32 nhca_shuffle_next(struct nhca_shuffle *s)
 }
 
 /**
- * nhca_shuffle_upcoming - position of the number that nhca_shuffle_next() gives out next
+ * nhca_shuffle_upcoming - get the position of the number that nhca_shuffle_next() gives out next
  * @s: the numbers
  * Context: any.
  * Return: the position, as nhca_shuffle_place().

@@ -7,9 +7,9 @@
  * One mutex protects this array.
  *
  * A leaf exists while a range uses entries of it, and a directory while the table has a range.
- * Both are freed in three steps: remove the pointer, call nhca_live_wait(), free the memory.  So
- * any PVO can be looked up safely, even one from a packet: the lookup finds an entry, whose key is
- * then compared, or nothing.
+ * Leaves and directories are freed in three steps: remove the pointer, call nhca_live_wait(), free
+ * the memory.  So any PVO can be looked up safely, even one from a packet: the lookup finds
+ * nothing, or an entry whose key is then compared with the key of the PVO.
  */
 #include <linux/bug.h>
 #include <linux/kernel.h>

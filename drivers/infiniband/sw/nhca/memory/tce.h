@@ -105,8 +105,7 @@ int nhca_range_alloc(struct nhca_range *r, unsigned int shift, u64 count,
 		     const struct nhca_owner *owner);
 
 /**
- * nhca_range_free - clear the entries of a range and release it, with the leaves that no other
- * range uses
+ * nhca_range_free - clear and release a range, and free the leaves that no other range uses
  * @r: the range; its count is 0 afterwards
  *
  * The caller has closed every key and PVO that leads to the range, and has waited for live
