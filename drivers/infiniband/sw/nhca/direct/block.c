@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Blocks of a region: which of them a requester or responder finds in memory, which it waits for,
- * and which are read in advance.
+ * Blocks that operations read: a requester or responder finds a block in memory, or waits for the
+ * block, and blocks are read in advance.
  */
 #include <linux/mm.h>
 
 #include "store.h"
 
 /*
- * Queue the read of a block, unless the operation has the block.
+ * Queue the read of a block, unless the operation already has an ARR for the block.
  * @end:    offset in the region at which the operation ends
- * @needed: the requester or responder waits for the block, so an ARR may be recycled for it
- * Return: the ARR; NULL: there is none.
+ * @needed: the requester or responder waits for the block, so an ARR may be recycled for the block
+ * Return: the ARR; NULL: no ARR is free.
  */
 static struct nhca_arr *block_queue(struct nhca_store *store, struct nhca_fault *f, u64 op,
 				    u64 index, u64 end, bool needed)
@@ -23,7 +23,7 @@ static struct nhca_arr *block_queue(struct nhca_store *store, struct nhca_fault 
 	if (arr)
 		return arr;
 	arr = nhca_arr_take(store->pool, &key, total, needed);
-	/* after the writes of the block that were acknowledged before */
+	/* the read must begin after earlier writes of the same block */
 	if (arr && nhca_order_enter(store->pool, arr))
 		list_add_tail(&arr->list, &store->queued);
 	return arr;
@@ -32,7 +32,7 @@ static struct nhca_arr *block_queue(struct nhca_store *store, struct nhca_fault 
 /* blocks that one call queues in advance, to bound the time with the lock held */
 #define AHEAD_BATCH	256
 
-/* Return: true if blocks may be queued in advance.  Other operations must find ARRs and PMBs. */
+/* Return: true if blocks may be queued in advance, and enough ARRs and PMBs remain for others. */
 static bool pool_has_room(const struct nhca_direct_pool *pool)
 {
 	return pool->nfree_arrs > pool->ranges / 4 && pool->nqueued < DIV_ROUND_UP(pool->num, 2);
@@ -64,7 +64,8 @@ static void block_ahead(struct nhca_store *store, struct nhca_fault *f, struct n
 }
 
 /*
- * The operation has come to block @index: queue more blocks when half of those ahead are used up.
+ * The operation has come to block @index.  Queue more blocks if it has used up half of the blocks
+ * that were queued in advance.
  */
 static void block_passed(struct nhca_store *store, struct nhca_fault *f, u64 op, u64 index)
 {
@@ -99,7 +100,7 @@ int nhca_store_seg(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 off
 	if (arr->state == NHCA_ARR_FAILED) {
 		err = -EIO;
 	} else if (arr->state == NHCA_ARR_READY || arr->state == NHCA_ARR_SENT) {
-		/* the file has become shorter, so there are no such bytes */
+		/* byte @in was not read, because the file has become shorter */
 		err = in < arr->got ? 0 : -EIO;
 	}
 	if (err)
@@ -128,7 +129,7 @@ static void feed_seek(struct nhca_feed *feed, struct nhca_store *store, u64 op, 
 		feed->run = NHCA_IO_FIRST;
 	}
 	feed->end = max(feed->end, end);
-	/* after a retransmission, or in another SGE, the operation continues elsewhere */
+	/* after a retransmission or in another SGE, the operation continues at another place */
 	if (index > feed->next || feed->next > index + store->depth)
 		feed->next = index;
 }
@@ -145,7 +146,7 @@ void nhca_block_wait(struct nhca_store *store, struct nhca_fault *f, struct nhca
 		return;
 	}
 	list_add_tail(&feed->line, arr ? &pool->woken : &pool->waiters);
-	/* the state of the block has changed meanwhile, so the owner need not wait */
+	/* the block is no longer QUEUED or FILLING, so resume the owner immediately */
 	if (arr)
 		nhca_bh_queue(&pool->complete_bh);
 	else

@@ -2,20 +2,21 @@
 /*
  * Files of direct/ in the module's directory of debugfs:
  *
- *   pools    the pools of blocks: how many are in use, and who waits
- *   stores   the regions of files: I/O in progress, blocks to write, errors, and which are ending
+ *   pools    the pools: blocks and ARRs in use, and whether a requester or responder waits
+ *   stores   the regions of files: I/O in progress, blocks to write, errors, and the time that
+ *            nhca_store_stop() has waited
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
 
 #include "store.h"
 
-/* nhca_show_io() and nhca_show_block() of observe/trace_direct.h */
+/* nhca_show_io() and nhca_show_block() of observe/trace_direct.h have these numbers */
 static_assert(NHCA_IO_READ == 0 && NHCA_IO_MERGED == 3);
 static_assert(NHCA_ARR_FREE == 0 && NHCA_ARR_FAILED == 5 && NHCA_ARR_STATES == 9);
 
 static LIST_HEAD(all_pools);
-/* protects all_pools and nhca_direct_pool.stores, so that what is in these lists is not freed */
+/* protects all_pools and nhca_direct_pool.stores, and delays the freeing of their members */
 static DEFINE_MUTEX(all_lock);
 
 void nhca_direct_debug_add(struct nhca_direct_pool *pool)

@@ -2,9 +2,10 @@
 /*
  * The interface of direct/ to verbs/: regions whose bytes are in a file or on a block device.
  *
- * An operation of such a region reads its bytes from the disk into blocks of a pool, by direct I/O,
- * and packets leave while the disk still works.  Bytes of packets go to the disk in the same way.
- * The blocks of one operation never serve another: they are no cache.
+ * An operation that reads such a region gets the bytes by direct I/O into blocks of a pool.  Its
+ * first packets leave while the disk still reads the rest.  Bytes that packets bring go to the disk
+ * in the same way, through blocks and by direct I/O.  Other operations never get the bytes in the
+ * blocks of an operation: the blocks are no cache.
  */
 #ifndef NHCA_DIRECT_H
 #define NHCA_DIRECT_H
@@ -21,11 +22,11 @@ struct nhca_direct_pool;
 
 /* blocks of the smallest pool */
 #define NHCA_DIRECT_BLOCKS_MIN	16
-/* ARRs (pool.h) for each block of the pool: the default and the maximum */
+/* number of ARRs (pool.h) for each block of the pool: the default and the maximum */
 #define NHCA_DIRECT_RANGES	4
 /*
- * Bytes that a pool takes at least of NHCA_POOL_DIRECT: each pool has a thread of the kernel for
- * its workqueue, so this bounds their number.
+ * Minimum number of bytes that a pool is charged in NHCA_POOL_DIRECT.  Each pool has a kernel
+ * thread (the rescuer of its workqueue), so the minimum bounds the number of these threads.
  */
 #define NHCA_DIRECT_CHARGE	SZ_1M
 /* bytes that an operation reads in advance, unless the region sets another number */
@@ -41,7 +42,7 @@ struct nhca_direct_pool;
  * @iova:   address of the first byte for peers and SGEs
  * @access: enum ib_access_flags
  * @depth:  bytes that an operation reads in advance; 0: the default
- * @sync:   an operation that writes ends when its bytes are on the disk
+ * @sync:   an operation that writes ends only when its bytes are on the disk
  */
 struct nhca_direct_attr {
 	struct nhca_direct_pool *pool;
@@ -61,8 +62,8 @@ struct nhca_direct_attr {
  * nhca_direct_pool_create - make a pool
  * @dev:    the device, which outlives the pool; NULL: the memory is not limited (tests)
  * @user:   account that the memory is charged to, or NULL; it outlives the pool
- * @blocks: number of blocks of PAGE_SIZE, from NHCA_DIRECT_BLOCKS_MIN on
- * @ranges: number of ARRs; 0: the default
+ * @blocks: number of blocks of PAGE_SIZE, at least NHCA_DIRECT_BLOCKS_MIN
+ * @ranges: number of ARRs, @blocks to NHCA_DIRECT_RANGES * @blocks; 0: this maximum
  * Context: process, sleeps.
  * Return: the pool, for nhca_direct_pool_put(); ERR_PTR: -EINVAL: @blocks or @ranges is out of
  * range; -ENOMEM; -EINTR: a fatal signal is pending; an error of nhca_pool_charge().
@@ -104,7 +105,7 @@ void nhca_direct_pool_put(struct nhca_direct_pool *pool);
  * nhca_direct_pool_used - check whether regions use a pool
  * @pool: the pool
  * Context: process.
- * Return: true if they do.
+ * Return: true if regions use @pool.
  */
 bool nhca_direct_pool_used(struct nhca_direct_pool *pool);
 
@@ -116,10 +117,11 @@ bool nhca_direct_pool_used(struct nhca_direct_pool *pool);
  * Context: process, sleeps.
  * Return: the region; ERR_PTR: -EBADF: no such file, or it is not open for reading, or not for
  * writing; -EINVAL: the file is neither regular nor a block device, or the range is empty, not
- * aligned or not in the file, or a remote right to write without the local one, or @attr->sync
- * without a right to write; -EOPNOTSUPP: the file has no direct I/O, or its alignment exceeds a
- * page, or @attr->access has a right that regions of files do not have, or the device has zones and
- * should be written; -EPERM, -ETXTBSY: the file must not be written in place; -ENOMEM; -ENOSPC.
+ * aligned or not in the file, or @attr->iova is not a multiple of PAGE_SIZE, or @attr->access has
+ * remote write without local write, or @attr->sync is set without a right to write; -EOPNOTSUPP:
+ * the file has no direct I/O, or its alignment exceeds a page, or @attr->access has a right that
+ * regions of files do not have, or includes writing and the device has zones; -EPERM, -ETXTBSY: the
+ * file must not be written in place; -ENOMEM; -ENOSPC; or an error of vfs_getattr().
  */
 struct ib_mr *nhca_mr_direct(struct nhca_dev *dev, struct ib_pd *pd,
 			     const struct nhca_direct_attr *attr);
@@ -134,10 +136,10 @@ struct ib_mr *nhca_mr_direct(struct nhca_dev *dev, struct ib_pd *pd,
 int nhca_direct_query(struct ib_mr *ibmr, struct nhca_direct_info *info);
 
 /**
- * nhca_direct_sync - make what was written to a region durable
+ * nhca_direct_sync - make durable the bytes that were written to a region before
  * @ibmr: the region
  * Context: process, sleeps.
- * Return: 0; -EINVAL: it is not a region of a file; or as nhca_store_sync().
+ * Return: 0; -EINVAL: @ibmr is not a region of a file; or as nhca_store_sync().
  */
 int nhca_direct_sync(struct ib_mr *ibmr);
 

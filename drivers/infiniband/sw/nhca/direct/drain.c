@@ -4,18 +4,18 @@
  *
  * Adjacent blocks are written by one I/O request.  If the bytes of a block begin or end inside a
  * unit of direct I/O, the units are read into a page of nhca_direct_pool.edges first, the bytes are
- * copied into this page, and the page is written.  order.c ensures that nobody else changes the
- * block meanwhile.
+ * copied into this page, and the page is written.  order.c ensures that no other operation changes
+ * the block meanwhile.
  */
 #include <linux/mm.h>
 #include <linux/string.h>
 
 #include "store.h"
 
-/* ARRs that drain_gather() looks at, to bound the time with the lock */
+/* maximum number of ARRs that drain_gather() examines, to bound the time with the lock held */
 #define DRAIN_SCAN	256
 
-/* Return: true if the bytes of a block can be written without reading. */
+/* Return: true if the bytes of a block can be written without a read before. */
 static bool drain_is_whole(const struct nhca_store *store, const struct nhca_arr *arr)
 {
 	return IS_ALIGNED(arr->start | arr->count, store->align);
@@ -29,7 +29,7 @@ static void drain_add(struct nhca_direct_io *io, struct nhca_arr *arr)
 	nhca_io_add(io, arr, nhca_arr_page(pool, arr), arr->start, arr->count);
 }
 
-/* Add the blocks that follow those of @io.  Other operations may have blocks in between. */
+/* Add the blocks that follow those of @io.  Other blocks may lie between them in the list. */
 static void drain_gather(struct nhca_store *store, struct nhca_direct_io *io)
 {
 	struct nhca_arr *last = io->arr[0], *arr, *next;
@@ -46,7 +46,7 @@ static void drain_gather(struct nhca_store *store, struct nhca_direct_io *io)
 	}
 }
 
-/* Begin to change a part of a block.  Return: the I/O request that reads the part, or NULL. */
+/* Write bytes that do not fill their units.  Return: the request that reads the units, or NULL. */
 static struct nhca_direct_io *drain_edge(struct nhca_store *store, struct nhca_arr *arr)
 {
 	struct nhca_direct_pool *pool = store->pool;
@@ -89,7 +89,7 @@ struct nhca_direct_io *nhca_drain_next(struct nhca_store *store)
 	return io;
 }
 
-/* The old bytes were read: copy the new ones over them.  A work item then writes both. */
+/* The old bytes were read: copy the new bytes over them.  A work item then writes the page. */
 static void drain_merge(struct nhca_direct_pool *pool, struct nhca_direct_io *io)
 {
 	struct nhca_arr *arr = io->arr[0];
@@ -101,7 +101,7 @@ static void drain_merge(struct nhca_direct_pool *pool, struct nhca_direct_io *io
 	nhca_store_kick(io->store);
 }
 
-/* An I/O request has failed.  If it had several blocks, each is tried by itself. */
+/* An I/O request has failed.  If it had several blocks, each block is tried alone. */
 static void drain_failed(struct nhca_direct_pool *pool, struct nhca_direct_io *io)
 {
 	struct nhca_store *store = io->store;
@@ -116,15 +116,16 @@ static void drain_failed(struct nhca_direct_pool *pool, struct nhca_direct_io *i
 		nhca_arr_drained(pool, io->arr[0], store->last_error);
 		return;
 	}
-	/* the first one gets to the head of the list last */
+	/* nhca_arr_again() adds at the head of the list, so begin with the last block */
 	for (i = io->n; i--; )
 		nhca_arr_again(pool, io->arr[i]);
 	nhca_store_kick(store);
 }
 
 /*
- * The file system could not begin an I/O request without waiting.  Of several blocks each is tried
- * by itself, because the others may be in the way.  For a single one the file system may wait.
+ * The file system could not begin an I/O request without waiting.  If the request had several
+ * blocks, each block is tried alone, because the file system may have to wait only for some of
+ * them.  For a request of one block the file system may wait the next time.
  * Return: as nhca_drain_finish().
  */
 static bool drain_again(struct nhca_direct_pool *pool, struct nhca_direct_io *io)

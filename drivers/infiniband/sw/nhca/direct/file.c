@@ -5,14 +5,15 @@
  * A write must not make a file longer.  The file system does not check this, and another process
  * may truncate the file between a check and the write.  The lock that excludes a truncation is
  * inode->i_rwsem.  The file system takes this lock itself, where a caller can add no check.  With
- * IOCB_NOWAIT, however, it only tries to get the lock, so a caller may hold the lock in shared mode
- * meanwhile: file_try() checks the size and begins the write in one section.  A truncation that
- * comes later waits for the direct I/O in progress (inode_dio_wait()), as for any other.
+ * IOCB_NOWAIT, however, the file system only tries to get the lock, so a caller may hold the lock
+ * in shared mode meanwhile: file_try() checks the size and begins the write with the lock held.  A
+ * truncation that comes later waits for this direct I/O (inode_dio_wait()), as for any direct I/O.
  *
  * A file system writes with IOCB_NOWAIT only where blocks are allocated and not in the page cache.
- * For other blocks file_prepare() does this first, without a change of the size.  Where the file
- * system still refuses, for example because it writes each block to a new place, the write is begun
- * without the lock.  Only there, a truncation between the check and the write may be undone.
+ * For other blocks file_prepare() first allocates the blocks and empties the page cache, without a
+ * change of the size.  If the file system still refuses, for example because it writes each block
+ * to a new place, the write is begun without the lock.  Only in this case the write may undo a
+ * truncation that comes between the check and the write.
  */
 #include <linux/cred.h>
 #include <linux/falloc.h>
@@ -30,7 +31,7 @@ static void file_complete(struct kiocb *iocb, long ret)
 
 	/*
 	 * the submission has called kiocb_start_write(), and calls kiocb_end_write() only if the
-	 * I/O ends within the call
+	 * I/O ends before the submission returns
 	 */
 	if (nhca_io_writes(io))
 		kiocb_end_write(iocb);
@@ -80,12 +81,12 @@ static ssize_t file_try(struct nhca_direct_io *io, bool *contended)
 	kiocb_start_write(&io->iocb);
 	inode_lock_shared(inode);
 	if (file_reaches(io)) {
-		/* some file systems do not do this if they must not wait */
+		/* with IOCB_NOWAIT some file systems do not update the times */
 		file_update_time(file);
 		ret = file->f_op->write_iter(&io->iocb, &iter);
 	}
 	if (ret == -EAGAIN) {
-		/* others that wait can only go on after this section */
+		/* a task that waits for the write lock makes each trylock fail until this unlock */
 		if (inode_trylock_shared(inode))
 			inode_unlock_shared(inode);
 		else
@@ -124,7 +125,7 @@ static int file_prepare(struct nhca_direct_io *io)
 	err = filemap_write_and_wait_range(file->f_mapping, pos, last);
 	if (err)
 		return err;
-	/* if a page is dirty again, the write fails with -EAGAIN */
+	/* ignore errors: if a page is dirty again, the write fails with -EAGAIN */
 	invalidate_inode_pages2_range(file->f_mapping, pos >> PAGE_SHIFT, last >> PAGE_SHIFT);
 	err = vfs_fallocate(file, FALLOC_FL_KEEP_SIZE, pos, io->bytes);
 	return err == -EOPNOTSUPP ? 0 : err;

@@ -2,10 +2,11 @@
 /*
  * Flushes of a region: FLUSH of peers, and nhcadv_direct_sync().
  *
- * A flush waits for the blocks that are DIRTY when it begins, and then makes the file durable if it
- * is persistent.  One flush is in progress at a time.  Those who want one meanwhile share the next
- * one.  Blocks that get DIRTY after a flush has begun are counted apart, so that a peer that writes
- * all the time does not delay the flush of another one.
+ * A flush waits for the blocks that are DIRTY when it begins, and then makes the file durable if
+ * the flush is persistent.  One flush of a region is in progress at a time.  All requests for a
+ * flush that come meanwhile share the next flush.  Blocks that become DIRTY after a flush has begun
+ * are counted apart, so that a peer that writes all the time does not delay the flush of another
+ * peer.
  */
 #include "store.h"
 #include "../observe/trace_direct.h"
@@ -22,7 +23,7 @@ static bool group_is_empty(const struct nhca_flush_group *g)
 	return list_empty(&g->feeds) && list_empty(&g->procs);
 }
 
-/* Move all of @from to @to, which is empty. */
+/* Move all responders and processes of @from to @to, which is empty. */
 static void group_move(struct nhca_flush_group *to, struct nhca_flush_group *from)
 {
 	list_splice_init(&from->feeds, &to->feeds);
@@ -31,7 +32,7 @@ static void group_move(struct nhca_flush_group *to, struct nhca_flush_group *fro
 	from->persistent = false;
 }
 
-/* Tell the result to those that wait. */
+/* Pass the result of a flush to all responders and processes that wait for the flush. */
 static void group_complete(struct nhca_direct_pool *pool, struct nhca_flush_group *g, int err)
 {
 	struct nhca_flusher *proc, *next;
@@ -59,7 +60,7 @@ void nhca_flush_continue(struct nhca_store *store)
 		queue_work(store->pool->wq, &store->flush_work);
 }
 
-/* Begin the next flush, if one is wanted and none is in progress. */
+/* Begin the next flush, if somebody waits for it and no flush is in progress. */
 static void flush_begin(struct nhca_store *store)
 {
 	lockdep_assert_held(&store->pool->lock);
@@ -68,7 +69,7 @@ static void flush_begin(struct nhca_store *store)
 	store->flush_busy = true;
 	group_move(&store->flushing, &store->flush_next);
 	store->flush ^= 1;
-	/* the flush before has waited for the blocks that were in this count */
+	/* the previous flush has waited until this count was 0 */
 	WARN_ON_ONCE(store->unflushed[store->flush]);
 	if (store->unflushed[!store->flush])
 		nhca_store_kick(store);
@@ -76,7 +77,7 @@ static void flush_begin(struct nhca_store *store)
 		nhca_flush_continue(store);
 }
 
-/* All blocks of the flush were written. */
+/* End a flush, whose blocks were all written. */
 static void flush_end(struct work_struct *work)
 {
 	struct nhca_store *store = container_of(work, struct nhca_store, flush_work);
@@ -129,7 +130,7 @@ int nhca_store_flush(struct nhca_backing *b, struct nhca_fault *f, u64 op, bool 
 	} else if (nhca_fault_begin(f)) {
 		nhca_store_count_wait(store, NHCA_WAIT_FLUSH);
 		nhca_fault_write_op(f, op);
-		/* the position of a READ is not valid any more */
+		/* the FLUSH uses the feed, so the feed has no position of a READ any more */
 		feed->backing = NULL;
 		feed->op = op;
 		list_add_tail(&feed->line, &store->flush_next.feeds);

@@ -14,9 +14,9 @@
 #include "../memory/live.h"
 #include "../observe/trace_direct.h"
 
-/* ARRs that nhca_store_stop() drops before it releases the lock for a moment */
+/* number of ARRs that nhca_store_stop() drops before it releases the lock for a moment */
 #define STOP_BATCH	256
-/* jiffies after which a process that waits for a disk says so */
+/* jiffies after which a process that waits for a disk logs a warning */
 #define STOP_CHECK	(10 * HZ)
 
 void nhca_store_wait(struct nhca_store *store)
@@ -48,7 +48,7 @@ void nhca_direct_more(struct nhca_direct_pool *pool)
 	pool->short_of = !list_empty(&pool->waiting);
 }
 
-/* Kick all regions that wait now.  Those that are short again wait for the next time. */
+/* Kick all regions that wait now.  A region that is short again waits for the next call. */
 static void kick_all(struct nhca_direct_pool *pool)
 {
 	LIST_HEAD(all);
@@ -77,12 +77,12 @@ static void pool_poll(struct work_struct *work)
 
 	spin_lock_bh(&pool->lock);
 	if (!list_empty(&pool->waiters)) {
-		/* blocks of owners that were destroyed or do not go on may have all ARRs */
+		/* operations whose owner was destroyed or has stopped may have all ARRs */
 		nhca_direct_pool_release(pool, NHCA_IO_FIRST);
 		nhca_direct_pool_wake(pool);
 		queue_delayed_work(pool->wq, &pool->poll, NHCA_POLL_TIME);
 	}
-	/* also regions whose blocks nhca_store_placed() has left to this work */
+	/* this also kicks the regions that place_kick() has added to the list */
 	kick_all(pool);
 	spin_unlock_bh(&pool->lock);
 }
@@ -98,7 +98,7 @@ static void io_put(struct nhca_direct_io *io)
 		return;
 	/*
 	 * Another CPU may take the request from the list immediately, and then region and pool may
-	 * end: nhca_io_fini() waits for this section.
+	 * be freed.  nhca_io_fini() waits for this RCU section.
 	 */
 	rcu_read_lock();
 	llist_add(&io->done, &pool->done);
@@ -152,8 +152,8 @@ static struct nhca_arr *first_queued(struct nhca_store *store)
 }
 
 /*
- * Give PMBs to the operations that wait for one to write to, as far as they are the next in line.
- * Return: true if a block that has to be read is the next one.
+ * Give PMBs to blocks that will be written, up to the first block of the queue that has to be read.
+ * Return: true if there is such a block to read, and a PMB is free.
  */
 static bool queue_collects(struct nhca_store *store)
 {
@@ -165,7 +165,10 @@ static bool queue_collects(struct nhca_store *store)
 	return arr && !list_empty(&store->pool->free_pmbs);
 }
 
-/* Return: the next I/O request that reads; NULL: nothing is queued, or the pool is short. */
+/*
+ * Return: the next I/O request that reads; NULL: nothing is queued, or the pool has no free PMB or
+ * I/O request.
+ */
 static struct nhca_direct_io *io_next(struct nhca_store *store)
 {
 	struct nhca_direct_pool *pool = store->pool;
@@ -185,9 +188,9 @@ static struct nhca_direct_io *io_next(struct nhca_store *store)
 }
 
 /*
- * Free PMBs to which no packet refers.  The wait for live sections lasts as long as the copy of a
- * packet, because a section may just be copying from such a PMB.
- * Return: true if some are free then.
+ * Free PMBs to which no packet refers.  Wait for live sections, because a section may be copying
+ * from such a PMB.  The wait lasts as long as the copy of a packet or a batch.
+ * Return: true if the pool has free PMBs afterwards.
  */
 static bool pool_reclaim(struct nhca_direct_pool *pool)
 {
@@ -195,7 +198,7 @@ static bool pool_reclaim(struct nhca_direct_pool *pool)
 	bool some;
 
 	spin_lock_bh(&pool->lock);
-	/* some more than are needed now: an operation that writes takes them without this work */
+	/* at least an eighth of the PMBs, so that operations that write soon find free PMBs */
 	if (pool->nqueued)
 		epoch = nhca_direct_pool_release(pool, min_t(u32, max(pool->nqueued, pool->num / 8),
 							     NHCA_IO_MAX));
@@ -211,8 +214,8 @@ static bool pool_reclaim(struct nhca_direct_pool *pool)
 }
 
 /*
- * The pool is short: try again when a block was sent, when an I/O request has ended, or at the
- * latest after NHCA_POLL_TIME.
+ * If blocks of the region are still queued, the pool is short.  Let the region try again when a
+ * block was sent, when an I/O request has ended, or at the latest after NHCA_POLL_TIME.
  */
 static void store_short(struct nhca_store *store)
 {
@@ -285,7 +288,7 @@ void nhca_io_failed(struct nhca_direct_io *io, u32 got)
 	store->last_error_at = nhca_io_offset(io) + got;
 }
 
-/* Change the states of blocks that were read.  After an error none of them is used. */
+/* Change the states of blocks that were read.  After an error all of them are FAILED. */
 static void io_read_finish(struct nhca_direct_pool *pool, struct nhca_direct_io *io)
 {
 	struct nhca_store *store = io->store;
@@ -339,7 +342,7 @@ void nhca_direct_pool_complete(struct nhca_direct_pool *pool)
 		spin_unlock(&pool->lock);
 		resumed = nhca_fault_end(nhca_fault_of(feed));
 		spin_lock(&pool->lock);
-		/* an owner that does not go on uses no ARR: let the next one in line try */
+		/* an owner that was not resumed takes no ARR, so wake the next waiting owner */
 		if (!resumed)
 			nhca_direct_pool_wake(pool);
 	}
@@ -405,8 +408,9 @@ static bool store_drop(struct nhca_store *store)
 
 /*
  * Wait for the disk.  A process that was killed waits as well, as for any direct I/O: the bytes
- * were acknowledged, and the I/O uses the file.  It wakes up now and then, as submit_bio_wait()
- * does, so that the kernel's detector of hung tasks, which may panic, does not report the wait.
+ * were acknowledged, and the I/O uses the file.  The process wakes up each STOP_CHECK jiffies, as
+ * in submit_bio_wait(), so that the kernel's detector of hung tasks, which may panic, does not
+ * report the wait.
  */
 static void stop_wait(struct nhca_store *store)
 {
@@ -481,7 +485,7 @@ int nhca_io_init(struct nhca_direct_pool *pool)
 	INIT_DELAYED_WORK(&pool->poll, pool_poll);
 	pool->nios = clamp_t(u32, pool->num / 4, 8, 256);
 	pool->ios = kvcalloc(pool->nios, sizeof(*pool->ios), GFP_KERNEL_ACCOUNT);
-	/* WQ_MEM_RECLAIM: this host may get free memory only after a peer has read its data */
+	/* WQ_MEM_RECLAIM: memory reclaim of a host may have to wait for the I/O of this pool */
 	pool->wq = alloc_workqueue("nhca_direct", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (!pool->ios || !pool->wq)
 		return -ENOMEM;

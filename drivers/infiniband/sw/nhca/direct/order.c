@@ -2,13 +2,15 @@
 /*
  * The order of the I/O of a block.
  *
- * Several operations may write one block, or parts of it, and others may read it.  Each write is
- * complete before the next one of the same block begins, so that two operations that change parts
- * of a block do not lose each other's bytes.  A read that is queued after a write begins when the
- * write is complete: an operation sees what was acknowledged before the operation began.
+ * Several operations may write one block, or parts of it, and others may read the block.  Each
+ * write is complete before the next write of the same block begins, so that two operations that
+ * change parts of a block do not lose each other's bytes.  A read that is queued after a write
+ * begins when the write is complete.  So an operation reads the bytes that were acknowledged before
+ * it began.
  *
- * Only ARRs that write hold up others.  The first of them is in nhca_direct_pool.orders; the
- * others, and ARRs that are QUEUED for reading, are behind it in a list.
+ * Only ARRs that write delay other ARRs of the same block.  The first ARR that writes the block is
+ * in nhca_direct_pool.orders.  Later ARRs that write, and ARRs that are QUEUED for reading, follow
+ * the first one in the list nhca_arr.behind.
  */
 #include <linux/hash.h>
 
@@ -44,12 +46,12 @@ bool nhca_order_enter(struct nhca_direct_pool *pool, struct nhca_arr *arr)
 	struct nhca_arr *first;
 
 	lockdep_assert_held(&pool->lock);
-	/* no block of the region is being written */
+	/* no block of the region is DIRTY or DRAINING, so a read can begin */
 	if (!arr->write && !arr->key.store->ndirty)
 		return true;
 	first = order_first(pool, arr);
 	if (first) {
-		/* the list has no head of its own, so this is its end */
+		/* the list consists of ARRs only, and begins with @first: add @arr at the end */
 		list_add_tail(&arr->behind, &first->behind);
 		return false;
 	}
@@ -66,7 +68,7 @@ void nhca_order_leave(struct nhca_direct_pool *pool, struct nhca_arr *arr)
 	if (!list_empty(&arr->behind))
 		next = list_next_entry(arr, behind);
 	list_del_init(&arr->behind);
-	/* it was not the first one: nothing waits for it */
+	/* @arr was not the first ARR of the order, so no ARR waits for it */
 	if (hlist_unhashed(&arr->order_node))
 		return;
 	hlist_del_init(&arr->order_node);

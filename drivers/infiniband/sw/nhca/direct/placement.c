@@ -2,11 +2,12 @@
 /*
  * Blocks that operations write.
  *
- * The engine writes the bytes of a packet to the segments of nhca_place_seg(), which are in a block
- * that only this operation has.  The bytes count when nhca_store_placed() is called for them.  What
- * an engine has written without that call, because the packet was not complete, never reaches the
- * disk.  When the block is full, or the operation goes on elsewhere or ends, the bytes are DIRTY:
- * no engine has the block any more, and drain.c writes it.
+ * The engine (requester or responder) writes the bytes of a packet to the segments of
+ * nhca_place_seg(), which are in a block that only this operation has.  Then the engine calls
+ * nhca_store_placed() for these bytes.  If it does not, because the packet was not complete, the
+ * bytes never reach the disk.  When the block is full, or the operation ends or continues at
+ * another place, the block is DIRTY: no engine writes to it any more, and drain.c writes it to the
+ * disk.
  *
  * One packet may have bytes for several SGEs in one block of the region.  Each of these SGEs has an
  * ARR, because nhca_arr_key.op has the SGE (nhca_backing_op()).
@@ -16,21 +17,21 @@
 #include "store.h"
 
 /*
- * maximum number of blocks that an operation requests in advance when it has to wait: those of a
- * READ request of NHCA_READ_CHUNK packets of 4 KiB
+ * maximum number of blocks that an operation requests in advance when it has to wait: the blocks of
+ * a READ request of NHCA_READ_CHUNK packets of 4 KiB
  */
 #define NHCA_PLACE_AHEAD	32
 
 /*
- * Return: true if a block for writing may take a PMB now: operations that wait in line for PMBs
- * come first, unless there are enough for all.
+ * Return: true if a block for writing may take a PMB now: no ARR is QUEUED, or more than a quarter
+ * of the PMBs is free.
  */
 static bool place_may_take(const struct nhca_direct_pool *pool)
 {
 	return !pool->nqueued || pool->num - pool->allocated > pool->num / 4;
 }
 
-/* Return: a new ARR for byte @in of a block, in no list; NULL: there is none. */
+/* Return: a new ARR for byte @in of a block, in no list; NULL: no ARR is free. */
 static struct nhca_arr *place_take(struct nhca_direct_pool *pool, const struct nhca_arr_key *key,
 				   u32 in, bool recycle)
 {
@@ -53,9 +54,9 @@ static bool place_follows(const struct nhca_arr *arr, u32 in)
 }
 
 /*
- * Find the ARR of an operation for byte @in of a block.  If the operation continues elsewhere in
- * the block, the bytes that it has placed so far go to the disk first.
- * Return: the ARR, which may also be QUEUED; NULL: there is none.
+ * Find the ARR of an operation for byte @in of a block.  If the operation continues at another
+ * place in the block, the bytes that it has placed so far go to the disk.
+ * Return: the ARR, which may also be QUEUED; NULL: the operation needs a new ARR.
  */
 static struct nhca_arr *place_find(struct nhca_direct_pool *pool, const struct nhca_arr_key *key,
 				   u32 in)
@@ -69,14 +70,14 @@ static struct nhca_arr *place_find(struct nhca_direct_pool *pool, const struct n
 		nhca_store_kick(key->store);
 		return NULL;
 	}
-	/* it waits for a PMB, and has no bytes */
+	/* the ARR is QUEUED and has no bytes yet, so it can begin at @in */
 	arr->start = in;
 	arr->count = in;
 	arr->handed = in;
 	return arr;
 }
 
-/* Return: the ARR of an operation for byte @in of a block; NULL: it has to wait for one. */
+/* Return: the ARR of an operation for byte @in of a block; NULL: the operation has to wait. */
 static struct nhca_arr *place_get(struct nhca_direct_pool *pool, const struct nhca_arr_key *key,
 				  u32 in)
 {
@@ -121,7 +122,7 @@ out:
 
 /*
  * Request PMBs for the blocks that follow @key, up to the block before byte @end of the region, so
- * that the operation need not wait for each of them.
+ * that the operation does not have to wait for each block.
  */
 static void place_ahead(struct nhca_store *store, struct nhca_arr_key key, u64 end)
 {
@@ -172,8 +173,9 @@ int nhca_place_want(struct nhca_store *store, struct nhca_fault *f, u64 op, u64 
 }
 
 /*
- * Let the disk begin: immediately if an operation ends, if many blocks are DIRTY, or if others may
- * need the PMBs.  Otherwise wait for a jiffy, because one I/O request for more blocks is cheaper.
+ * Let the disk begin: immediately if an operation ends, after each NHCA_DIRTY_BATCH DIRTY blocks,
+ * or if at most a quarter of the PMBs is free.  Otherwise wait for a jiffy, because one I/O request
+ * for more blocks is cheaper.
  */
 static void place_kick(struct nhca_store *store, bool end)
 {
@@ -206,7 +208,7 @@ int nhca_store_placed(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 
 		goto out;
 	}
 	arr = nhca_arr_find(pool, &key);
-	/* a pool that was short may have taken the block meanwhile */
+	/* nhca_direct_pool_release() may have taken the block meanwhile */
 	if (!arr || arr->state != NHCA_ARR_COLLECTING || arr->count != in ||
 	    arr->handed < in + len)
 		goto out;

@@ -12,7 +12,8 @@
 #include "../observe/trace_direct.h"
 
 /*
- * ARRs of each state that nhca_direct_pool_release() examines, to bound the time with the lock held
+ * maximum number of SENT, and of COLLECTING, ARRs that one call of nhca_direct_pool_release()
+ * examines, to bound the time with the lock held
  */
 #define RELEASE_SCAN	256
 
@@ -82,8 +83,9 @@ static void arr_unbind(struct nhca_direct_pool *pool, struct nhca_arr *arr)
 }
 
 /*
- * The ARR releases its PMB after a write.  The PMB is free immediately, unless a packet refers to
- * its page, or an engine may: the pool took the block before the operation had handed it over.
+ * Let the ARR release its PMB after a write.  The PMB is free immediately, with two exceptions: a
+ * packet refers to the page, or an engine may still write to the page, because the pool took the
+ * block from the operation early.
  */
 static void arr_unbind_drained(struct nhca_direct_pool *pool, struct nhca_arr *arr)
 {
@@ -100,14 +102,14 @@ static void arr_unbind_drained(struct nhca_direct_pool *pool, struct nhca_arr *a
 	list_add(&pmb->list, &pool->free_pmbs);
 }
 
-/* Resume the owner, whose wait nhca_fault_begin() or nhca_fault_sync() has begun. */
+/* Let @complete_bh resume the owner, which waits since nhca_fault_begin() or nhca_fault_sync(). */
 static void owner_wake(struct nhca_direct_pool *pool, struct nhca_fault *f)
 {
 	list_add_tail(&nhca_fault_feed(f)->line, &pool->woken);
 	nhca_bh_queue(&pool->complete_bh);
 }
 
-/* The owner of the ARR need not wait for it any more. */
+/* Resume the owner of the ARR, if the owner waits for this ARR. */
 static void arr_wake(struct nhca_direct_pool *pool, struct nhca_arr *arr)
 {
 	if (!arr->waited)
@@ -222,7 +224,7 @@ void nhca_arr_collect(struct nhca_direct_pool *pool, struct nhca_arr *arr, u32 e
 	WARN_ON_ONCE(arr->state != NHCA_ARR_COLLECTING || end > arr->handed || end < arr->count);
 	arr->stamp = jiffies;
 	arr->count = end;
-	/* the ARR that used its PMB last is the last one that a pool which is short looks at */
+	/* the list is in the order of the stamps: release_collecting() */
 	list_move_tail(&arr->list, &pool->arrs_in[NHCA_ARR_COLLECTING]);
 }
 
@@ -326,16 +328,16 @@ void nhca_arr_give(struct nhca_direct_pool *pool, struct nhca_arr *arr, u32 end)
 	}
 }
 
-/* Return: true if nobody but the pool has a reference on the page of the ARR. */
+/* Return: true if only the pool has a reference on the page of the ARR. */
 static bool arr_is_alone(const struct nhca_direct_pool *pool, const struct nhca_arr *arr)
 {
 	return page_ref_count(nhca_arr_page(pool, arr)) == 1;
 }
 
 /*
- * Take blocks from operations that have not brought bytes for a time: their peers may be dead.
- * Bytes that packets have brought were acknowledged, so they go to the disk: the PMB is free when
- * they are there.
+ * Take blocks from operations that have brought no bytes for NHCA_READY_AGE, because their peers
+ * may be dead.  Bytes that packets have brought were acknowledged, so these bytes go to the disk.
+ * The PMB of such a block is free only after the write.
  * Return: number of PMBs that are resting now.
  */
 static u32 release_collecting(struct nhca_direct_pool *pool, u32 n)
@@ -376,12 +378,12 @@ u64 nhca_direct_pool_release(struct nhca_direct_pool *pool, u32 n)
 			nhca_arr_drop(pool, arr);
 			found++;
 		} else {
-			/* packets refer to the page, so the PMB would only rest */
+			/* packets refer to the page, so the PMB would not become free now */
 			list_move_tail(&arr->list, &pool->arrs_in[NHCA_ARR_SENT]);
 		}
 	}
 	list_for_each_entry_safe(arr, next, &pool->arrs_in[NHCA_ARR_READY], list) {
-		/* the others were used later */
+		/* the ARRs that follow were used later */
 		if (found >= n || time_before(jiffies, arr->stamp + NHCA_READY_AGE))
 			break;
 		arr->key.store->refills++;

@@ -3,10 +3,10 @@
  * Private to direct/ and its tests: packet memory blocks (PMBs) and address range registers (ARRs).
  *
  * A pool has a fixed number of PMBs, of one page each.  Disks and packets share these pages.  The
- * regions of a pool, together, never have more memory than its PMBs (reference: FIG. 17).  An ARR
- * has the state of one block of a region that one operation has requested.  ARRs and PMBs are
- * allocated independently of each other, so that any PMB may serve any block (FIG. 19b): an ARR
- * gets a PMB only when the disk can begin.
+ * regions of a pool, together, never have more blocks in memory than the pool has PMBs (reference:
+ * FIG. 17).  An ARR has the state of one block of a region that one operation has requested.  ARRs
+ * and PMBs are allocated independently of each other, so that any PMB may serve any block (FIG.
+ * 19b): an ARR gets a PMB only when the read of its block begins, or when packets may write to it.
  *
  * State of an ARR          Owner of its PMB       Bits of the reference
  * FREE                     -                      -
@@ -17,12 +17,12 @@
  * COLLECTING, DIRTY        ADAPTER                BR Valid
  * DRAINING                 DEVICE                 PCI Valid
  *
- * A PMB that an ARR has released is *resting* until no live section and no packet can refer to its
- * page.  Only then does the pool give it to another ARR.
+ * While a live section or a packet may refer to the page of a PMB that an ARR has released, the PMB
+ * is *resting*.  The pool gives the PMB to another ARR only afterwards.
  *
- * A block that an operation writes is private to the operation while it is COLLECTING.  Then it is
- * DIRTY and gets its place in the order of the block's I/O (order.c): of several ARRs of one block
- * only the first is on its way to the disk.
+ * A block that an operation writes is private to the operation while its ARR is COLLECTING.  Then
+ * the ARR is DIRTY and gets its place in the order of the block's I/O (order.c): of several ARRs
+ * that write one block, only the first may be DRAINING.
  */
 #ifndef NHCA_DIRECT_POOL_H
 #define NHCA_DIRECT_POOL_H
@@ -43,7 +43,7 @@
 
 struct nhca_store;
 
-/* Return: pages of nhca_direct_pool.edges for a pool of @blocks PMBs */
+/* Return: number of pages in nhca_direct_pool.edges for a pool of @blocks PMBs. */
 static inline u32 nhca_direct_edges(u32 blocks)
 {
 	return clamp(blocks / 16, 2U, 16U);
@@ -53,14 +53,14 @@ static inline u32 nhca_direct_edges(u32 blocks)
 #define NHCA_PMB_NONE		U32_MAX
 
 /*
- * A block that was read, and that its operation has not used for this time, may lose its PMB to
- * another operation, because the peer does not take the data at the moment.  The block is read
- * again later.  The time is long enough for a requester or responder that was resumed to use its
- * block.
+ * Time in jiffies (20 ms).  A block that was read, and that its operation has not used for this
+ * time, may lose its PMB to another operation, because the peer does not take the data at the
+ * moment.  The block is read again later.  The time is long enough for a requester or responder
+ * that was resumed to use its block.  COLLECTING blocks have the same limit.
  */
 #define NHCA_READY_AGE		(HZ / 50 + 1)
 
-/* blocks of a region that wait to be written before the disk begins, unless an operation ends */
+/* number of DIRTY blocks of a region at which the disk begins, if no operation ends before */
 #define NHCA_DIRTY_BATCH	32
 
 /**
@@ -134,7 +134,7 @@ enum nhca_arr_state {
  * struct nhca_arr_key - the block of a region, and the operation that needs it
  * @store: the region
  * @fault: requester or responder; counted while the ARR is not free
- * @op:    number of its operation; of one that writes, with the SGE: nhca_backing_op()
+ * @op:    number of the operation; if it writes, with the SGE in the upper bits (nhca_backing_op())
  * @index: number of the block in the region: offset / PAGE_SIZE (FIG. 19a)
  */
 struct nhca_arr_key {
@@ -147,10 +147,11 @@ struct nhca_arr_key {
 /**
  * struct nhca_arr - an address range register
  * @node:   in nhca_direct_pool.hash, unless the ARR is free, DIRTY or DRAINING
- * @list:   in the pool's list of its state, or in nhca_store.queued or .dirty
+ * @list:   in the pool's list of its state, or in nhca_store.queued or .dirty; empty while the ARR
+ *          is FILLING or DRAINING, or waits for the first ARR of its block (order.c)
  * @by_store: in nhca_store.arrs, unless the ARR is free
- * @order_node: the first ARR in the order of its block: in nhca_direct_pool.orders
- * @behind: that ARR and those that wait for it, oldest first
+ * @order_node: in nhca_direct_pool.orders if the ARR is the first in the order of its block
+ * @behind: list of the first ARR of the block and the ARRs that wait for this one, oldest first
  * @key:    block and operation
  * @pmb:    number of its PMB, or NHCA_PMB_NONE
  * @total:  Total Transfer Length: bytes that the operation wants, from the start of the block
@@ -159,15 +160,15 @@ struct nhca_arr_key {
  *          Writing: end of the bytes that packets have brought; these begin at @start
  * @start:  writing: offset in the block of the first byte
  * @handed: writing: end of the bytes that the engine may have written, from @start on
- * @flush:  DIRTY, DRAINING: index of nhca_store.unflushed
+ * @flush:  DIRTY, DRAINING: index of the nhca_store.unflushed in which the ARR counts
  * @aborts: writing: nhca_fault_aborts() when the ARR was taken
  * @state:  enum nhca_arr_state
  * @write:  the operation writes the block
- * @early:  it was taken from the operation before all bytes had come
- * @alone:  an I/O request of several blocks has failed: write this one by itself
+ * @early:  writing: the pool took the block from the operation before all bytes had come
+ * @alone:  writing: an I/O request of several blocks has failed, so this block is written alone
  * @waited: the owner of @key.fault waits for this block
  * @first:  an I/O request begins with the block
- * @stamp:  READY, SENT: when the bytes were last used, in jiffies
+ * @stamp:  READY, SENT, COLLECTING: time in jiffies at which an engine last used the PMB
  */
 struct nhca_arr {
 	struct hlist_node node;
@@ -213,7 +214,8 @@ struct nhca_arr {
  * @free_pmbs: PMBs that no ARR has, and whose pages nobody refers to
  * @resting:   PMBs that no ARR has, but to which packets or live sections may refer
  * @free_ios:  struct nhca_direct_io
- * @arrs_in:   ARRs of a state, in the order in which they entered it; not QUEUED and FILLING
+ * @arrs_in:   ARRs of each state but QUEUED, FILLING, DIRTY and DRAINING; those of READY and
+ *             COLLECTING in the order of their stamps
  * @hash:      ARRs in other states than FREE, DIRTY and DRAINING, by key; owned
  * @orders:    ARRs that are the first in the order of their block, by region and block; owned
  * @hash_bits: size of @hash and @orders
@@ -222,19 +224,19 @@ struct nhca_arr {
  * @waiters:   struct nhca_feed: owners that wait for a free ARR
  * @woken:     struct nhca_feed: owners whose wait has ended, and which @complete_bh resumes
  * @wq:        runs @poll and the work items of the regions; owned.  Each pool has its own, because
- *             a disk that hangs keeps the threads of the workqueue that wait for the disk
+ *             a disk that hangs occupies the threads of the workqueue that wait for the disk
  * @short_of:  regions of @waiting need PMBs or I/O requests: see nhca_direct_more()
  * @poll:      lets regions and owners that wait for PMBs, I/O requests or ARRs try again
  * @complete_bh: handles I/O requests that have ended, and resumes owners
  * @done:      I/O requests that have ended
- * @edges:     pages for reading, changing and writing a block; owned
+ * @edges:     pages in which a part of a block is read, changed and written (drain.c); owned
  * @nedges:    their number; constant
  * @edges_free: number of @edges that are not in use; these are the first in the array
  * @idle:      woken when a region that is being freed has no I/O, DIRTY block or flush left
  * @number:    see nhca_direct_pool_set_number()
  * @dev:       its device, which outlives it; NULL in tests
  * @list:      in the list of all pools (debug.c)
- * @stores:    all regions; under a lock of debug.c
+ * @stores:    all regions; protected by a lock of debug.c
  * @user:      account that the memory is charged to, or NULL
  * @bytes:     amount that was charged
  */
@@ -288,15 +290,15 @@ static inline void nhca_direct_count(const struct nhca_direct_pool *pool, enum n
 		nhca_dev_count_add(pool->dev, which, n);
 }
 
-/* Return: number of the pool's device, for traces */
+/* Return: number of the pool's device, for traces. */
 static inline u32 nhca_direct_dev(const struct nhca_direct_pool *pool)
 {
 	return pool->dev ? pool->dev->ibdev.index : 0;
 }
 
 /*
- * The functions below run with the pool's lock held, unless they say otherwise.  They only change
- * states and owners; they begin no I/O.
+ * The functions below run with the pool's lock held, unless their Context says otherwise.  These
+ * functions only change states and owners; they begin no I/O.
  */
 
 /**
@@ -321,8 +323,8 @@ struct nhca_arr *nhca_arr_take(struct nhca_direct_pool *pool, const struct nhca_
 /**
  * nhca_arr_bind - give a QUEUED ARR a free PMB
  * @pool: the pool
- * @arr:  the ARR, which the function removes from its list; FILLING then, or COLLECTING if its
- *        operation writes the block
+ * @arr:  the ARR, which the function removes from its list; its state is then FILLING, or
+ *        COLLECTING if its operation writes the block
  * Return: false: no PMB is free.
  */
 bool nhca_arr_bind(struct nhca_direct_pool *pool, struct nhca_arr *arr);
@@ -333,7 +335,7 @@ bool nhca_arr_bind(struct nhca_direct_pool *pool, struct nhca_arr *arr);
  * @arr:  the ARR; its state is then READY, or FAILED if @got is 0
  * @got:  bytes that were read, from the start of the block
  *
- * If the owner waits, the function moves its wait to nhca_direct_pool.woken.
+ * If the owner waits for the block, the function adds the owner to nhca_direct_pool.woken.
  */
 void nhca_arr_filled(struct nhca_direct_pool *pool, struct nhca_arr *arr, u32 got);
 
@@ -346,7 +348,7 @@ void nhca_arr_filled(struct nhca_direct_pool *pool, struct nhca_arr *arr, u32 go
 void nhca_arr_give(struct nhca_direct_pool *pool, struct nhca_arr *arr, u32 end);
 
 /**
- * nhca_arr_collect - bytes of a COLLECTING ARR were handed over
+ * nhca_arr_collect - record that bytes of a COLLECTING ARR were handed over
  * @pool: the pool
  * @arr:  the ARR
  * @end:  offset in the block after the last of these bytes
@@ -356,44 +358,44 @@ void nhca_arr_collect(struct nhca_direct_pool *pool, struct nhca_arr *arr, u32 e
 /**
  * nhca_arr_install - let the bytes of a COLLECTING ARR go to the disk
  * @pool: the pool
- * @arr:  the ARR; DIRTY then, or FREE if it has no bytes
+ * @arr:  the ARR; its state is then DIRTY, or FREE if it has no bytes
  */
 void nhca_arr_install(struct nhca_direct_pool *pool, struct nhca_arr *arr);
 
 /**
- * nhca_arr_drain - the I/O of a DIRTY ARR begins
+ * nhca_arr_drain - record that the I/O of a DIRTY ARR begins
  * @pool: the pool
- * @arr:  the ARR, which is the first in the order of its block; DRAINING then
+ * @arr:  the ARR, which is the first in the order of its block; its state is then DRAINING
  */
 void nhca_arr_drain(struct nhca_direct_pool *pool, struct nhca_arr *arr);
 
 /**
- * nhca_arr_again - the I/O of a DRAINING ARR has failed together with that of others
+ * nhca_arr_again - record that the I/O of a DRAINING ARR must be tried again without other ARRs
  * @pool: the pool
- * @arr:  the ARR; DIRTY then, and first in nhca_store.dirty.  It is written by itself
+ * @arr:  the ARR; its state is then DIRTY, and it is the first one in nhca_store.dirty
  */
 void nhca_arr_again(struct nhca_direct_pool *pool, struct nhca_arr *arr);
 
 /**
- * nhca_arr_drained - the I/O of a DRAINING ARR has ended
+ * nhca_arr_drained - record that the I/O of a DRAINING ARR has ended
  * @pool: the pool
- * @arr:  the ARR; FREE then
- * @err:  0 or an errno
+ * @arr:  the ARR; its state is then FREE
+ * @err:  0 or an errno (positive)
  */
 void nhca_arr_drained(struct nhca_direct_pool *pool, struct nhca_arr *arr, int err);
 
 /**
  * nhca_arr_abandoned - check whether the operation of a COLLECTING ARR was given up
  * @arr: the ARR
- * Return: true if no bytes will come any more, and those that came must not reach the disk.
+ * Return: true if no more bytes will come, and the bytes that came must not reach the disk.
  */
 bool nhca_arr_abandoned(const struct nhca_arr *arr);
 
 /**
  * nhca_arr_drop - release an ARR in any state but FREE, FILLING, DIRTY and DRAINING
  * @pool: the pool
- * @arr:  the ARR, which the function removes from its list.  Its PMB rests; a wait of the owner
- *        ends, and the owner tries again.
+ * @arr:  the ARR, which the function removes from its list.  Its PMB is then resting.  If the owner
+ *        waits for the ARR, the wait ends, and the owner tries again.
  */
 void nhca_arr_drop(struct nhca_direct_pool *pool, struct nhca_arr *arr);
 
@@ -414,17 +416,18 @@ static inline struct page *nhca_arr_page(const struct nhca_direct_pool *pool,
  * @pool: the pool
  * @n:    number of PMBs that are needed
  *
- * SENT ARRs are released first, oldest first.  READY ARRs follow if they were not used for
- * NHCA_READY_AGE, then COLLECTING ones: their bytes go to the disk, or are dropped if the operation
- * was given up.
- * Return: the epoch to settle; 0: no PMB is resting.
+ * First the function releases SENT ARRs to whose pages no packet refers, oldest first.  Then it
+ * releases READY ARRs that were not used for NHCA_READY_AGE.  Then it drops COLLECTING ARRs whose
+ * operation was given up, and lets the bytes of other COLLECTING ARRs that were not used for
+ * NHCA_READY_AGE go to the disk.
+ * Return: the epoch, for nhca_direct_pool_settle(); 0: no PMB is resting.
  */
 u64 nhca_direct_pool_release(struct nhca_direct_pool *pool, u32 n);
 
 /**
  * nhca_direct_pool_settle - free the resting PMBs to which no live section and no packet refers
  * @pool:  the pool
- * @epoch: from nhca_direct_pool_release(); afterwards the caller has called nhca_live_wait(),
+ * @epoch: from nhca_direct_pool_release(), after which the caller has called nhca_live_wait()
  *         without the lock
  * Return: number of PMBs freed.
  */
@@ -442,15 +445,16 @@ void nhca_order_init(struct nhca_arr *arr);
  * nhca_order_enter - give an ARR its place in the order of its block
  * @pool: the pool
  * @arr:  a DIRTY ARR, or one that is QUEUED for reading
- * Return: true: its I/O may begin; false: other ARRs are before it.  nhca_order_leave() of the last
- * of these adds it to nhca_store.dirty or .queued.
+ * Return: true: the I/O of @arr may begin; false: other ARRs are before @arr.  nhca_order_leave()
+ * adds @arr to nhca_store.dirty or .queued when the I/O of @arr may begin.
  */
 bool nhca_order_enter(struct nhca_direct_pool *pool, struct nhca_arr *arr);
 
 /**
  * nhca_order_leave - remove an ARR from the order of its block
  * @pool: the pool
- * @arr:  the ARR: its I/O has ended, or it is dropped.  An ARR that is not in an order is ignored
+ * @arr:  the ARR, whose I/O has ended, or which is dropped; if it is not in an order, nothing
+ *        happens
  */
 void nhca_order_leave(struct nhca_direct_pool *pool, struct nhca_arr *arr);
 

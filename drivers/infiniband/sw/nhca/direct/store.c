@@ -110,7 +110,7 @@ const struct nhca_backing_ops nhca_store_ops = {
 	.free = store_free,
 };
 
-/* The I/O of the region counts in the cgroup of the process that registers it. */
+/* Charge the I/O of a region to the block I/O cgroup of the process that registers the region. */
 static void store_charge(struct nhca_store *store)
 {
 #ifdef CONFIG_BLK_CGROUP
@@ -146,7 +146,7 @@ static int file_align(struct file *file, u32 *offset, u32 *memory)
 	return 0;
 }
 
-/* Check whether the bytes of a file may be overwritten in place, now and later. */
+/* Check that the bytes of a file may be overwritten in place.  Return: 0 or a negative errno. */
 static int file_check_write(struct file *file)
 {
 	struct inode *inode = file->f_mapping->host;
@@ -165,7 +165,7 @@ static int file_check_write(struct file *file)
 	return bdev_is_zoned(I_BDEV(inode)) ? -EOPNOTSUPP : 0;
 }
 
-/* @align: set to the unit of direct I/O, for offsets and memory */
+/* Check a file.  Set @align to the unit of direct I/O.  Return: as nhca_mr_direct(). */
 static int file_check(struct file *file, const struct nhca_direct_attr *attr, u32 *align)
 {
 	struct inode *inode = file->f_mapping->host;
@@ -188,7 +188,7 @@ static int file_check(struct file *file, const struct nhca_direct_attr *attr, u3
 	if (!attr->length || attr->offset > size || attr->length > size - attr->offset ||
 	    !IS_ALIGNED(attr->offset | attr->length, offset))
 		return -EINVAL;
-	/* both are powers of two */
+	/* the alignments are powers of two, so a multiple of the larger one is aligned for both */
 	*align = max3(offset, memory, 1U);
 	return attr->access & WRITE_ACCESS ? file_check_write(file) : 0;
 }

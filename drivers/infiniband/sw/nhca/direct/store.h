@@ -10,8 +10,8 @@
 #include "pool.h"
 
 /*
- * blocks of the first I/O request of an operation, and of its longest one; each request has twice
- * as many as the one before
+ * number of blocks of the first I/O request of an operation that reads, and maximum number of
+ * blocks of any I/O request; each request that reads has twice as many as the one before
  */
 #define NHCA_IO_FIRST		4
 #define NHCA_IO_MAX		64
@@ -24,9 +24,9 @@ struct cgroup_subsys_state;
  * enum nhca_io_kind - purpose of an I/O request
  * @NHCA_IO_READ: read FILLING blocks
  * @NHCA_IO_WRITE: write DRAINING blocks, or the part of one block that has new bytes
- * @NHCA_IO_EDGE: read the part of a block into a page of nhca_direct_pool.edges, because new bytes
+ * @NHCA_IO_EDGE: read a part of a block into a page of nhca_direct_pool.edges, because new bytes
  *                 begin or end inside a unit of direct I/O
- * @NHCA_IO_MERGED: write this page with the new bytes in it
+ * @NHCA_IO_MERGED: write the page of an EDGE request, into which the new bytes were copied
  */
 enum nhca_io_kind {
 	NHCA_IO_READ,
@@ -41,14 +41,15 @@ enum nhca_io_kind {
  * @list:  in nhca_direct_pool.free_ios or nhca_store.again
  * @done:  in nhca_direct_pool.done
  * @store: the region
- * @ret:   bytes that were read or written, or an error
+ * @ret:   number of bytes that were read or written, or a negative errno
  * @refs:  1 for the submission until it has returned, and 1 for the I/O until it has ended, because
  *         file systems use @iocb after the I/O has ended within its submission
  * @n:     number of blocks
  * @bytes: bytes to read or write
  * @kind:  enum nhca_io_kind
- * @blocking: WRITE, MERGED: the file system cannot begin it without waiting: see file.c
- * @edge:  EDGE, MERGED: the page
+ * @blocking: WRITE, MERGED: the file system could not begin the request without waiting, so now it
+ *         may wait (file.c)
+ * @edge:  EDGE, MERGED: page of nhca_direct_pool.edges
  * @arr:   the blocks, which are FILLING or DRAINING
  * @bvec:  their pages; EDGE, MERGED: a part of @edge
  */
@@ -69,10 +70,10 @@ struct nhca_direct_io {
 };
 
 /**
- * struct nhca_flush_group - those that share a flush
- * @feeds: struct nhca_feed of responders
- * @procs: struct nhca_flusher
- * @persistent: one of them needs more than that the disk has the bytes in its cache
+ * struct nhca_flush_group - responders and processes that share a flush
+ * @feeds: struct nhca_feed of the responders
+ * @procs: struct nhca_flusher of the processes
+ * @persistent: one of these requires that the bytes also leave the cache of the disk
  */
 struct nhca_flush_group {
 	struct list_head feeds;
@@ -83,46 +84,49 @@ struct nhca_flush_group {
 /**
  * struct nhca_store - a region of a file
  * @backing: memory/'s part
- * @pool:   its pool; counted; its lock protects what is not constant below
+ * @pool:   its pool; counted.  The lock of the pool protects all members below that are not
+ *          constant.
  * @list:   in nhca_direct_pool.waiting, or empty
  * @member: in nhca_direct_pool.stores
  * @queued: ARRs in the state QUEUED, in the order in which they are read
- * @dirty:  ARRs in the state DIRTY that are the first of their block, in the order in which they
- *          are written
- * @again:  I/O requests that have to begin: of the kind MERGED, and those that could not begin
+ * @dirty:  ARRs in the state DIRTY that are the first of their block (order.c), in the order in
+ *          which they are written
+ * @again:  I/O requests that have to begin: of the kind MERGED, or with nhca_direct_io.blocking set
  * @arrs:   all ARRs of the region
  * @work:   begins I/O requests
- * @io:     I/O requests in progress
+ * @io:     number of I/O requests in progress
  * @dying:  the region is being freed: no new ARRs
  * @file:   the file; counted; constant; NULL in tests
  * @blkcg:  block I/O cgroup that is charged for the I/O; counted; constant; may be NULL
  * @submit: begins an I/O request, which nhca_io_done() ends; constant
- * @fsync:  makes what was written durable: 0 or a negative errno; constant
+ * @fsync:  makes the written bytes durable; returns 0 or a negative errno; constant
  * @base:   offset of the region in the file; constant
  * @length: bytes of the region; constant
  * @align:  unit of direct I/O in bytes, for offsets, lengths and memory; constant
- * @sync:   an operation that writes ends when its bytes are on the disk; constant
- * @ndirty: ARRs in the states DIRTY and DRAINING
- * @flush:  index of @unflushed for ARRs that get DIRTY now; changed when a flush begins
- * @unflushed: ARRs in the states DIRTY and DRAINING since the last flush began, and before it
- * @flushing: those that wait for the flush in progress
- * @flush_next: those that have come since it began
+ * @sync:   an operation that writes ends only when its bytes are on the disk; constant
+ * @ndirty: number of ARRs in the states DIRTY and DRAINING
+ * @flush:  index of the @unflushed in which an ARR that becomes DIRTY now counts; changed when a
+ *          flush begins
+ * @unflushed: number of ARRs in the states DIRTY and DRAINING: those that have become DIRTY since
+ *          the last flush began, and those from before
+ * @flushing: the responders and processes that wait for the flush in progress
+ * @flush_next: the responders and processes that wait for the next flush
  * @flush_work: makes the file durable, and ends a flush
  * @flush_busy: a flush is in progress
  * @wb_err: errno of a block that was lost since the last flush, or 0
- * @flushes: flushes that have ended
- * @depth:  blocks that an operation reads in advance; constant
- * @reads:  I/O requests that have ended
- * @read_bytes: bytes that these have read
- * @refills: blocks that were taken back and may have to be read again
- * @writes: I/O requests of the kinds WRITE and MERGED that have ended
- * @write_bytes: bytes that these have written
- * @edges:  I/O requests of the kind EDGE that have ended
- * @splits: blocks that were taken from an operation before all their bytes had come
- * @lost:   blocks that could not be written, and whose bytes are lost
- * @errors: I/O requests that have failed or were too short
- * @last_error: errno of the last of them
- * @last_error_at: offset in the region at which it failed
+ * @flushes: number of flushes that have ended
+ * @depth:  maximum number of blocks that an operation reads in advance; constant
+ * @reads:  number of I/O requests of the kind READ that have ended
+ * @read_bytes: number of bytes that these requests have read
+ * @refills: number of READY blocks that the pool took back, and that may have to be read again
+ * @writes: number of I/O requests of the kinds WRITE and MERGED that have ended
+ * @write_bytes: number of bytes that these requests have written
+ * @edges:  number of I/O requests of the kind EDGE that have ended
+ * @splits: number of blocks that the pool took from an operation before all their bytes had come
+ * @lost:   number of blocks that could not be written, and whose bytes are lost; 0 if @sync
+ * @errors: number of I/O requests that have failed or have transferred too few bytes
+ * @last_error: errno (positive) of the last of these requests
+ * @last_error_at: offset in the region at which the last of these requests failed
  * @closing: the time in jiffies at which the region began to end; valid if @dying
  */
 struct nhca_store {
@@ -192,7 +196,7 @@ static inline u32 nhca_store_block(const struct nhca_store *store, u64 index)
 	return min_t(u64, PAGE_SIZE, store->length - index * PAGE_SIZE);
 }
 
-/* Begin the queued I/O of a region soon. */
+/* Queue the work item that begins the queued I/O of a region. */
 static inline void nhca_store_kick(struct nhca_store *store)
 {
 	queue_work(store->pool->wq, &store->work);
@@ -200,7 +204,7 @@ static inline void nhca_store_kick(struct nhca_store *store)
 
 /**
  * nhca_direct_debug_add - show a pool in debugfs
- * nhca_direct_debug_del - no longer show it; it need not have been added
+ * nhca_direct_debug_del - no longer show a pool
  * @pool: the pool
  * Context: process, sleeps.
  */
@@ -209,14 +213,14 @@ void nhca_direct_debug_del(struct nhca_direct_pool *pool);
 
 /**
  * nhca_store_debug_add - show a region in debugfs
- * nhca_store_debug_del - no longer show it
+ * nhca_store_debug_del - no longer show a region
  * @store: the region, whose pool is initialized
  * Context: process, sleeps.
  */
 void nhca_store_debug_add(struct nhca_store *store);
 void nhca_store_debug_del(struct nhca_store *store);
 
-/* functions of regions (block.c, placement.c, store.c) */
+/* functions of regions (block.c, placement.c, flush.c, store.c) */
 extern const struct nhca_backing_ops nhca_store_ops;
 
 /* block.c, placement.c: members of nhca_store_ops */
@@ -246,7 +250,7 @@ static inline struct nhca_arr_key nhca_block_key(struct nhca_store *store, struc
  * nhca_block_wait - let a requester or responder wait
  * @store: the region
  * @f:     the requester or responder, for which nhca_fault_begin() has returned true
- * @arr:   the ARR to wait for; NULL: wait in line for a free one
+ * @arr:   the ARR to wait for; NULL: wait in nhca_direct_pool.waiters for a free ARR
  * Context: pool's lock held.
  */
 void nhca_block_wait(struct nhca_store *store, struct nhca_fault *f, struct nhca_arr *arr);
@@ -279,7 +283,7 @@ int nhca_place_seg(struct nhca_store *store, struct nhca_fault *f, u64 op, u64 o
  * @f:     requester or responder
  * @op:    number of its operation
  * @off:   offset in the region
- * @len:   bytes of the operation that follow
+ * @len:   bytes that the operation will write from @off on
  * Context: live section.
  * Return: -EAGAIN; -EACCES: the region is being freed.
  */
@@ -307,15 +311,15 @@ int nhca_store_flush(struct nhca_backing *b, struct nhca_fault *f, u64 op, bool 
 
 /**
  * nhca_store_sync - flush for a process
- * @store: the region, which stays meanwhile
+ * @store: the region; the caller prevents its deregistration
  * Context: process, sleeps.
- * Return: 0; -EINTR: a fatal signal; another negative errno: some bytes since the last flush were
- * lost, or the file cannot be made durable.
+ * Return: 0; -EINTR: a fatal signal is pending; another negative errno: some bytes since the last
+ * flush were lost, or the file cannot be made durable.
  */
 int nhca_store_sync(struct nhca_store *store);
 
 /**
- * nhca_flush_continue - all blocks that a flush waits for were written
+ * nhca_flush_continue - continue the flush in progress, whose blocks were all written
  * @store: the region
  * Context: pool's lock held.
  */
@@ -342,8 +346,8 @@ int nhca_file_sync(struct nhca_store *store);
 
 /**
  * nhca_store_init - initialize a region and add it to its pool
- * @store: zeroed memory; the caller has set pool, base, length, align, sync, depth (in bytes), file
- *         and submit
+ * @store: zeroed memory; the caller has set pool, base, length, align, sync, file, submit, fsync
+ *         and depth (in bytes, 0: the default)
  * Context: process.
  */
 void nhca_store_init(struct nhca_store *store);
@@ -352,19 +356,19 @@ void nhca_store_init(struct nhca_store *store);
  * nhca_store_stop - remove a region from its pool
  * @store: the region; its key is closed
  *
- * On return all DIRTY blocks were written, no I/O of the region is in progress, and no ARR belongs
- * to it.
+ * On return all DIRTY blocks were written or lost, no I/O of the region is in progress, and no ARR
+ * belongs to the region.
  * Context: process, sleeps as long as the disk takes, also if the process is killed.
  */
 void nhca_store_stop(struct nhca_store *store);
 
-/* Return: true if an I/O request writes */
+/* Return: true if an I/O request writes. */
 static inline bool nhca_io_writes(const struct nhca_direct_io *io)
 {
 	return io->kind == NHCA_IO_WRITE || io->kind == NHCA_IO_MERGED;
 }
 
-/* Return: offset in the region at which an I/O request begins */
+/* Return: offset in the region at which an I/O request begins. */
 static inline u64 nhca_io_offset(const struct nhca_direct_io *io)
 {
 	return io->arr[0]->key.index * PAGE_SIZE + io->bvec[0].bv_offset;
@@ -402,7 +406,8 @@ void nhca_io_failed(struct nhca_direct_io *io, u32 got);
  * nhca_drain_next - find the next I/O request that writes
  * @store: the region
  * Context: pool's lock held.
- * Return: the request; NULL: nothing has to be written, or the pool is short.
+ * Return: the request; NULL: nothing has to be written, or the pool has no free I/O request or page
+ * of nhca_direct_pool.edges.
  */
 struct nhca_direct_io *nhca_drain_next(struct nhca_store *store);
 
@@ -411,14 +416,14 @@ struct nhca_direct_io *nhca_drain_next(struct nhca_store *store);
  * @pool: the pool
  * @io:   the request, which has ended
  * Context: pool's lock held.
- * Return: true: the request is free; false: it will be continued.
+ * Return: true: the caller must free the request; false: the request will begin again.
  */
 bool nhca_drain_finish(struct nhca_direct_pool *pool, struct nhca_direct_io *io);
 
 /**
  * nhca_io_done - end an I/O request
  * @io: the request
- * @ret: bytes read or written, or an error
+ * @ret: number of bytes that were read or written, or a negative errno
  * Context: any, also hard interrupts.
  */
 void nhca_io_done(struct nhca_direct_io *io, ssize_t ret);
@@ -431,15 +436,14 @@ void nhca_io_done(struct nhca_direct_io *io, ssize_t ret);
 void nhca_store_run(struct nhca_store *store);
 
 /**
- * nhca_direct_pool_complete - handle I/O requests that have ended, and resume owners whose wait has
- * ended
+ * nhca_direct_pool_complete - handle ended I/O requests, and resume the owners in @pool->woken
  * @pool: the pool
  * Context: BH disabled.
  */
 void nhca_direct_pool_complete(struct nhca_direct_pool *pool);
 
 /**
- * nhca_store_wait - let a region wait for nhca_direct_more(), or for nhca_direct_pool.poll
+ * nhca_store_wait - let a region wait for a kick by nhca_direct_more() or nhca_direct_pool.poll
  * @store: the region
  * Context: pool's lock held.
  */
