@@ -61,7 +61,7 @@ struct nhca_direct_attr {
 /**
  * nhca_direct_pool_create - make a pool
  * @dev:    the device, which outlives the pool; NULL: the memory is not limited (tests)
- * @user:   account that the memory is charged to, or NULL; it outlives the pool
+ * @user:   account that the memory is charged to, which outlives the pool; or NULL
  * @blocks: number of blocks of PAGE_SIZE, at least NHCA_DIRECT_BLOCKS_MIN
  * @ranges: number of ARRs, @blocks to NHCA_DIRECT_RANGES * @blocks; 0: this maximum
  * Context: process, sleeps.

@@ -46,7 +46,10 @@ static void drain_gather(struct nhca_store *store, struct nhca_direct_io *io)
 	}
 }
 
-/* Write bytes that do not fill their units.  Return: the request that reads the units, or NULL. */
+/*
+ * Begin to write bytes that do not fill all their units of direct I/O.
+ * Return: the I/O request that reads these units, or NULL.
+ */
 static struct nhca_direct_io *drain_edge(struct nhca_store *store, struct nhca_arr *arr)
 {
 	struct nhca_direct_pool *pool = store->pool;

@@ -66,7 +66,7 @@ static bool file_reaches(const struct nhca_direct_io *io)
 
 /*
  * Begin a write without waiting for the file system.
- * @contended: set to true if others wait for the lock, so that the file system could not get it
+ * @contended: set to true if another task waits for the lock, so the file system did not get it
  * Return: as write_iter(); -EIO: the file is too short; -EAGAIN.
  */
 static ssize_t file_try(struct nhca_direct_io *io, bool *contended)
@@ -131,7 +131,7 @@ static int file_prepare(struct nhca_direct_io *io)
 	return err == -EOPNOTSUPP ? 0 : err;
 }
 
-/* Begin a write.  Return: as write_iter(); -EAGAIN: try again, as nhca_drain_finish() says. */
+/* Begin a write.  Return: as write_iter(); -EAGAIN: drain_again() lets the request begin again. */
 static ssize_t file_write(struct nhca_direct_io *io)
 {
 	struct file *file = io->store->file;
@@ -165,7 +165,7 @@ void nhca_file_submit(struct nhca_direct_io *io)
 	const struct cred *old;
 	ssize_t ret;
 
-	/* with the rights of the process that has opened the file */
+	/* the I/O has the rights of the process that has opened the file */
 	old = override_creds(store->file->f_cred);
 #ifdef CONFIG_BLK_CGROUP
 	kthread_associate_blkcg(store->blkcg);

@@ -60,7 +60,7 @@ void nhca_flush_continue(struct nhca_store *store)
 		queue_work(store->pool->wq, &store->flush_work);
 }
 
-/* Begin the next flush, if somebody waits for it and no flush is in progress. */
+/* Begin the next flush, if a responder or process waits for it and no flush is in progress. */
 static void flush_begin(struct nhca_store *store)
 {
 	lockdep_assert_held(&store->pool->lock);

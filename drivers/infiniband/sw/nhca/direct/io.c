@@ -214,8 +214,8 @@ static bool pool_reclaim(struct nhca_direct_pool *pool)
 }
 
 /*
- * If blocks of the region are still queued, the pool is short.  Let the region try again when a
- * block was sent, when an I/O request has ended, or at the latest after NHCA_POLL_TIME.
+ * If blocks of the region still wait for their I/O, the pool is short.  Let the region try again
+ * when a block was sent, when an I/O request has ended, or at the latest after NHCA_POLL_TIME.
  */
 static void store_short(struct nhca_store *store)
 {

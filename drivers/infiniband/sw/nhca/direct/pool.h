@@ -219,8 +219,8 @@ struct nhca_arr {
  * @hash:      ARRs in other states than FREE, DIRTY and DRAINING, by key; owned
  * @orders:    ARRs that are the first in the order of their block, by region and block; owned
  * @hash_bits: size of @hash and @orders
- * @waiting:   struct nhca_store that have blocks to read or to write, and wait for a kick: because
- *             they were short of something, or because more blocks will follow
+ * @waiting:   struct nhca_store that have blocks to read or to write, and wait for a kick, because
+ *             no PMB or I/O request was free, or because more blocks will follow
  * @waiters:   struct nhca_feed: owners that wait for a free ARR
  * @woken:     struct nhca_feed: owners whose wait has ended, and which @complete_bh resumes
  * @wq:        runs @poll and the work items of the regions; owned.  Each pool has its own, because

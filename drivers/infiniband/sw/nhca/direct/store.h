@@ -95,7 +95,7 @@ struct nhca_flush_group {
  * @arrs:   all ARRs of the region
  * @work:   begins I/O requests
  * @io:     number of I/O requests in progress
- * @dying:  the region is being freed: no new ARRs
+ * @dying:  the region is being freed, so it gets no new ARRs
  * @file:   the file; counted; constant; NULL in tests
  * @blkcg:  block I/O cgroup that is charged for the I/O; counted; constant; may be NULL
  * @submit: begins an I/O request, which nhca_io_done() ends; constant
@@ -127,7 +127,7 @@ struct nhca_flush_group {
  * @errors: number of I/O requests that have failed or have transferred too few bytes
  * @last_error: errno (positive) of the last of these requests
  * @last_error_at: offset in the region at which the last of these requests failed
- * @closing: the time in jiffies at which the region began to end; valid if @dying
+ * @closing: time in jiffies at which nhca_store_stop() began; valid if @dying
  */
 struct nhca_store {
 	struct nhca_backing backing;
@@ -403,7 +403,7 @@ struct nhca_direct_io *nhca_io_alloc(struct nhca_store *store, u8 kind);
 void nhca_io_failed(struct nhca_direct_io *io, u32 got);
 
 /**
- * nhca_drain_next - find the next I/O request that writes
+ * nhca_drain_next - find the next I/O request of the kind WRITE, EDGE or MERGED
  * @store: the region
  * Context: pool's lock held.
  * Return: the request; NULL: nothing has to be written, or the pool has no free I/O request or page
@@ -412,9 +412,9 @@ void nhca_io_failed(struct nhca_direct_io *io, u32 got);
 struct nhca_direct_io *nhca_drain_next(struct nhca_store *store);
 
 /**
- * nhca_drain_finish - change the states of the blocks of an I/O request that writes
+ * nhca_drain_finish - change the states of the blocks of an I/O request
  * @pool: the pool
- * @io:   the request, which has ended
+ * @io:   the request, of the kind WRITE, EDGE or MERGED, which has ended
  * Context: pool's lock held.
  * Return: true: the caller must free the request; false: the request will begin again.
  */

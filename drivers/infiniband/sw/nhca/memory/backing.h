@@ -148,7 +148,7 @@ struct nhca_backing *nhca_mr_backing(struct ib_mr *ibmr);
 struct nhca_feed *nhca_fault_feed(struct nhca_fault *f);
 
 /**
- * nhca_fault_of - get the state of the requester or responder that contains a position
+ * nhca_fault_of - get the struct nhca_fault that contains a position
  * @feed: from nhca_fault_feed()
  * Context: any.
  * Return: the state.

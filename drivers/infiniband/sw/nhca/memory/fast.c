@@ -144,7 +144,7 @@ static int fast_set_piece(struct ib_mr *ibmr, u64 addr)
 
 	if (i == mr->max_pieces)
 		return -ENOMEM;
-	/* the region begins inside the first page; memory before this byte need not be valid */
+	/* the region begins at @offset of the first page; memory before need not be valid */
 	if (!i)
 		addr += offset;
 	if (!fast_addr_valid(addr))

@@ -56,8 +56,9 @@ void nhca_fault_cancel(struct nhca_fault *f);
  * nhca_fault_abort - give up the operations of the owner (QP error)
  * @f: the state or NULL
  *
- * If these operations have written only a part of a block of a backing (NHCA_ARR_COLLECTING), the
- * part is not written to the disk.  nhca_fault_cancel() and nhca_fault_free() also do this.
+ * If these operations have written only a part of a block of a backing (NHCA_ARR_COLLECTING of
+ * direct/pool.h), the part is not written to the disk.  nhca_fault_cancel() and nhca_fault_free()
+ * also give up the operations.
  * Context: process or softirq.
  */
 void nhca_fault_abort(struct nhca_fault *f);

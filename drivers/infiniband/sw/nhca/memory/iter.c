@@ -160,7 +160,7 @@ bool nhca_iter_ahead(const struct nhca_iter *it, u32 rkey)
 	return mr->mkey.key == rkey;
 }
 
-/* Find the region of the next byte, if @it->mr is not yet set, and check its key or ref. */
+/* Find the region of the next byte and check its key or ref, unless this was done before. */
 static __always_inline int iter_enter(struct nhca_iter *it)
 {
 	if (!it->left)

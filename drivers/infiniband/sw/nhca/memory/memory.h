@@ -160,7 +160,7 @@ struct ib_mr *nhca_mr_user(struct nhca_dev *dev, struct ib_pd *pd, u64 start,
 			   u64 length, u64 iova, int access);
 
 /**
- * nhca_mr_user_args - the arguments with which a user region was registered
+ * nhca_mr_user_args - get the arguments with which a user region was registered
  * @ibmr:   the region; the caller prevents its deregistration
  * @start:  first address in the process, 0 if the region has no pages; not set if the function
  *          fails

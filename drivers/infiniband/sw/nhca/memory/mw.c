@@ -143,7 +143,7 @@ void nhca_mw_qp_gone(struct nhca_key_user *key_user)
 		key = mw->mkey.key;
 		spin_unlock(&mw_by_qp_lock);
 
-		/* if the key is not found, the owner of the window is freeing it */
+		/* if the key is not found, the owner of the window is freeing the window */
 		mk = nhca_mkey_get(key);
 		if (mk) {
 			spin_lock(&mk->lock);

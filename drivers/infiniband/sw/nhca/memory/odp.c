@@ -38,7 +38,7 @@
 #define ODP_CHUNK_SIZE	BIT(ODP_CHUNK_SHIFT)
 #define ODP_CHUNK_PAGES	BIT(ODP_CHUNK_SHIFT - PAGE_SHIFT)
 
-/* pages of one hmm_range_fault(); their list is on the stack */
+/* maximum number of pages of one hmm_range_fault(); their list is on the stack */
 #define ODP_BATCH	64
 
 /* for regions up to this size, the registration sets the TCEs of the pages that are present */

@@ -72,7 +72,8 @@ u64 nhca_odp_start(const struct nhca_odp *odp);
  * @odp:    memory of the region
  * @access: enum ib_access_flags
  *
- * Pages that are present stay as they are: a peer's or consumer's rights are those of the key.
+ * The TCEs of present pages do not change, because a peer or consumer needs the right of the key as
+ * well.
  * Context: any; the key is closed.
  */
 void nhca_odp_rights(struct nhca_odp *odp, int access);

@@ -12,7 +12,7 @@
 
 /* limit in jiffies for all waits together for the pages of an owner that has died */
 #define NHCA_PAGEREF_DYING	HZ
-/* period in jiffies at which a task that waits for pages of another process checks the process */
+/* jiffies between two checks whether the process that owns the pages has died */
 #define NHCA_PAGEREF_CHECK	(HZ / 4)
 
 /* queues of all flows; RCU readers */
