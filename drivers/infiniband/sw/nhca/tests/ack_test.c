@@ -140,12 +140,15 @@ static void rnr_test(struct kunit *test)
 		/* the timer code is 0, which means 655 ms */
 		answer(test, NHCA_AETH_RNR, FIX_SQ_PSN);
 		KUNIT_EXPECT_TRUE(test, sq->rnr_wait);
-		/* a second NAK of the same packet counts as the same wait */
+		/* a second RNR NAK during the wait uses up no retry */
 		answer(test, NHCA_AETH_RNR, FIX_SQ_PSN);
 		nhca_send_doorbell(f->qp);
 		KUNIT_EXPECT_EQ(test, f->nsent, 1 + i);
 		KUNIT_EXPECT_EQ(test, sq->rnr_retries, 1 - i);
-		/* an expiry that was late, because it waited for the lock, does not end the wait */
+		/*
+		 * a timer callback that waited for the lock does not end the wait that the RNR NAK
+		 * began
+		 */
 		set_bit(0, &sq->kicked);
 		local_bh_disable();
 		nhca_sq_timer(&sq->timer);
@@ -212,8 +215,8 @@ static void read_test(struct kunit *test)
 }
 
 /*
- * If a response of a READ is missing, the READ is requested again from this response on, once until
- * the next progress.
+ * If a response of a READ is missing, the requester requests the READ again from this response on,
+ * but only once until it makes progress.
  */
 static void implied_nak_test(struct kunit *test)
 {
@@ -238,8 +241,8 @@ static void implied_nak_test(struct kunit *test)
 }
 
 /*
- * The responses of a READ are missing: an ACK of a later SEND causes a retransmission, and a NAK
- * that refuses the READ completes it with an error.
+ * If no response of a READ has arrived, an ACK of a later SEND makes the requester retransmit the
+ * READ. A NAK that refuses a READ completes this READ with an error.
  */
 static void read_lost_test(struct kunit *test)
 {
@@ -276,7 +279,9 @@ static void read_fault_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_LOCAL_PROT_ERR), 1);
 }
 
-/* A batch of responses in one skb, without ICRC: those from the middle are placed in one call. */
+/*
+ * A batch of responses in one skb, without ICRC: the two middle responses are placed in one call.
+ */
 static void read_batch_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -380,7 +385,7 @@ static void longest_test(struct kunit *test)
 		post_sends(test, 1);
 		lengthen(f->qp, rows[i].npsn);
 		psn = nhca_psn_add(FIX_SQ_PSN, rows[i].npsn);
-		/* the ring has 32 entries: the last one is a message of the remaining packets */
+		/* the ring has 32 entries, so the third message has all remaining packets */
 		for (k = 0; k < min(rows[i].after, 3U); k++)
 			post_sends(test, 1);
 		if (rows[i].after > 3) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * For suites about datagrams: the device of qp_fixture.h has an address in the initial namespace,
- * so that the checks of received packets find it there. The UD QP @f->qp replaces the RC QP.
+ * by which the checks of received packets find the device. The UD QP @f->qp replaces the RC QP.
  */
 #ifndef NHCA_TEST_ADDR_FIXTURE_H
 #define NHCA_TEST_ADDR_FIXTURE_H

@@ -61,8 +61,8 @@ static struct nhca_hdr header(u8 opcode, u32 n)
 }
 
 /*
- * Build the batch in fragments as senders make them: for each packet one fragment with the headers,
- * and one with the payload and the tail.
+ * Build the batch of fragments, as a sender of nhca does: for each packet one fragment with the
+ * headers, and one with the payload and the tail.
  */
 static void batch_begin(struct kunit *test, struct alike *a, u8 opcode)
 {
@@ -333,8 +333,8 @@ static __le32 icrc_of_first(struct alike *a)
 }
 
 /*
- * A packet carries an acknowledgment in the place of its ICRC, and only if the packet has no ICRC.
- * Otherwise the receiver would take an ICRC for a PSN.
+ * Only a packet without an ICRC carries an acknowledgment, because the acknowledged PSN stands in
+ * the place of the ICRC. Otherwise the receiver would read an ICRC as a PSN.
  */
 static void acks_test(struct kunit *test)
 {
@@ -353,7 +353,7 @@ static void acks_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, nhca_rx_mark(&a.rx, &tail));
 	/* the following packets have no NHCA_CAP_ACKS, so they end the run */
 	KUNIT_EXPECT_EQ(test, place(&a, PACKETS), 0);
-	/* if they have it, each carries an acknowledgment that must be read */
+	/* with NHCA_CAP_ACKS they end the run too, because each has an acknowledgment of its own */
 	bth(&a, 1)[4] |= NHCA_CAP_ACKS;
 	a.rx.alike.bth[4] |= NHCA_CAP_ACKS;
 	KUNIT_EXPECT_EQ(test, place(&a, PACKETS), 0);
@@ -369,15 +369,15 @@ static void acks_test(struct kunit *test)
 }
 
 /*
- * If the ICRC of a packet proved that it is intact, and not the UDP checksum of the batch, then the
- * following packets are unproven: each has its own ICRC to verify.
+ * If the ICRC of a packet, and not the UDP checksum of the batch, proved that the packet is intact,
+ * the following packets are not copied with it: each has its own ICRC to verify.
  */
 static void own_icrc_test(struct kunit *test)
 {
 	struct alike a;
 	__le32 icrc;
 
-	/* with NHCA_CAP_FOREIGN, in a byte that the ICRC does not cover, the ICRC is verified */
+	/* NHCA_CAP_FOREIGN makes the receiver verify the ICRC, which does not cover this bit */
 	alike_begin(test, &a);
 	a.rx.hdr.caps |= NHCA_CAP_FOREIGN;
 	KUNIT_EXPECT_FALSE(test, nhca_rx_intact(&a.rx, true));

@@ -36,7 +36,7 @@ struct model {
 	u8 kinds[MODEL_SLOTS];	/* kinds of the entries */
 	u8 request;	/* kind; 0: none */
 	u8 met;		/* kinds of the entries that satisfy the request */
-	bool polled;	/* entries were polled since the last event, or this event left no entry */
+	bool polled;	/* polled since the last event, or the ring was empty at that event */
 	bool moderated;	/* moderation was set once, so the consumer sends all commands */
 	u16 count;
 	u16 period;
@@ -143,7 +143,7 @@ static bool model_moderate(struct model *m, u16 count, u16 period)
 	return todo == model_entries(m, m->met);
 }
 
-/* Do a random step. Return: true if arm.c decided as the model. */
+/* Do a random step. Return: true if arm.c decided as the model does. */
 static bool model_step(struct model *m, struct rnd_state *rnd)
 {
 	u32 r = prandom_u32_state(rnd);

@@ -190,7 +190,7 @@ static void arm_count_test(struct kunit *test)
 				    i);
 		ring.cons++;
 	}
-	/* a smaller count, or a longer period, is used for the event that waits */
+	/* a smaller count, or a longer period, also applies to an event that is already deferred */
 	nhca_arm_request(&arm, ring, IB_CQ_NEXT_COMP);
 	ring.prod++;
 	KUNIT_EXPECT_EQ(test, nhca_arm_completion(&arm, ring, IB_CQ_NEXT_COMP), NHCA_ARM_TIMER);

@@ -105,7 +105,10 @@ static void arguments_test(struct kunit *test)
 	__free_page(fake->page);
 }
 
-/* nhca_iter_ahead() passes the bytes of the operation to the backing, for a key and for a ref. */
+/*
+ * nhca_iter_ahead() passes the bytes of the operation to the backing, for a key and for an R_Key
+ * reference.
+ */
 static void ahead_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -138,7 +141,7 @@ static void ahead_test(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, nhca_iter_ahead(&it, mr->rkey));
 	nhca_live_exit();
 	KUNIT_EXPECT_EQ(test, fake->ahead_len, 400);
-	/* a ref that was revoked gives no advice to the backing */
+	/* with a revoked R_Key reference, nhca_iter_ahead() passes nothing to the backing */
 	nhca_rkm_sweep(f->key_user.pd, mr->rkey);
 	nhca_live_enter();
 	KUNIT_EXPECT_FALSE(test, nhca_iter_ahead(&it, mr->rkey));

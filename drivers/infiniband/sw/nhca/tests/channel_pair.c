@@ -584,7 +584,9 @@ void pair_exit(struct kunit *test)
 
 	if (!p)
 		return;
-	/* freeing the packets lets the channels send others, which then fail and are not kept */
+	/*
+	 * freeing packets lets the channels send more packets, which p->xmit_err keeps off the wire
+	 */
 	p->xmit_err = -ENETDOWN;
 	p->batch = 0;
 	list_for_each_entry_safe(pk, next, &p->wire, list)

@@ -34,7 +34,7 @@ struct pair;
 struct pair_end;
 
 /**
- * struct chan - a channel and what its program knows
+ * struct chan - a channel, and the state of the program that uses it
  * @list:   in pair.chans
  * @end:    its device
  * @peer:   channel that its work requests name
@@ -126,7 +126,7 @@ struct pair_packet {
  * @fail_at: number of the packet, counted from 1, that cannot be sent for lack of memory; 0: none
  * @fail_ring: number of the ring, counted from 1, that cannot be allocated; 0: none
  * @flip:   pair_rx() flips a bit of the byte at this offset, counted from the end of the UDP
- *          header; -1: of no byte
+ *          header; -1: it flips no bit
  */
 struct pair {
 	struct nhca_net *nn;
@@ -192,8 +192,9 @@ void chan_destroy(struct chan *c);
  * @opcode: NHCA_WR_CH_*
  *
  * The work request is signaled. It names the peer, and the first rCxt of both sides. Its wr_id is
- * chan_wr_id(), its cookie chan_cookie(). One with a struct nhca_rcxt_wr has tid 1 and PAIR_SEG,
- * except a cancel and a fence, and starts at the first byte of the memory of both ends.
+ * chan_wr_id(), its cookie chan_cookie(). A work request with a struct nhca_rcxt_wr has tid 1.
+ * Unless it is a cancel or a fence, its segments have PAIR_SEG bytes, and it starts at the first
+ * byte of the memory of both ends.
  * Return: the slot.
  */
 struct nhca_send_wqe *chan_wqe(struct chan *c, u8 opcode);
@@ -211,7 +212,7 @@ static inline u64 chan_cookie(u32 i)
 
 /**
  * chan_push - post the work request in the next slot, without a doorbell
- * chan_bell - post it, and ring the doorbell
+ * chan_bell - post the work request in the next slot, and ring the doorbell
  * @c: the channel
  */
 void chan_push(struct chan *c);
@@ -330,7 +331,7 @@ bool pair_is(const u8 *p, u32 len, u32 seed);
  * @end:  the host
  * @from: offset in its memory; bytes before it must be 0
  * @to:   offset in its memory; bytes from it on must be 0
- * Return: true if they are.
+ * Return: true if all these bytes are 0.
  */
 bool pair_clear(const struct pair_end *end, u32 from, u32 to);
 

@@ -41,7 +41,10 @@ static void cq_order_test(struct kunit *test)
 	}
 }
 
-/* Poll the entries @from to @to - 1. Return: how many are wrong, missing or too many. */
+/*
+ * Poll the entries @from to @to - 1. Return: the number of wrong or missing entries, plus 1 if
+ * there are more entries.
+ */
 static u32 cq_poll_wrong(struct cq_fixture *f, u64 from, u64 to)
 {
 	struct nhca_cqe cqe;

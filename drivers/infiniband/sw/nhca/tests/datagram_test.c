@@ -231,7 +231,7 @@ static void expect_grh4(struct kunit *test, const u8 *got, u32 udp_len)
 	KUNIT_EXPECT_EQ(test, ntohs(iph.tot_len), sizeof(iph) + sizeof(struct udphdr) + udp_len);
 }
 
-/* A datagram is placed after its GRH, and its completion says where it came from. */
+/* A datagram is placed after its GRH, and its completion names the sender. */
 static void receive_test(struct kunit *test)
 {
 	const u32 len = 77, at = 200;
@@ -372,7 +372,7 @@ static void drop_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, cqe.byte_len, GRH + 10);
 }
 
-/* Deliver a datagram that finds a bad receive. Expect a completion with @status, and an error. */
+/* Deliver a datagram to a bad receive. Expect a completion with @status, and the QP in error. */
 static void expect_bad_receive(struct kunit *test, enum ib_wc_status status)
 {
 	struct qp_fixture *f = test->priv;
@@ -389,14 +389,14 @@ static void expect_bad_receive(struct kunit *test, enum ib_wc_status status)
 	f->qp->attr.qkey = FIX_QKEY;
 }
 
-/* A receive that is invalid itself completes with an error, and the QP goes to error. */
+/* An invalid receive completes with an error, and the QP goes to error. */
 static void bad_receive_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
 	struct nhca_rwq *wq = &f->qp->rq.wq;
 	struct nhca_recv_wqe *wqe;
 
-	/* an L_Key that opens nothing */
+	/* an L_Key of no region */
 	fix_post_recv(test, wq, f->mr, 16, 100);
 	wqe = nhca_ring_slot(&wq->ring, wq->cons);
 	wqe->sge[0].lkey += 256;
@@ -504,7 +504,10 @@ static void here_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ip_fast_csum(&iph, iph.ihl), 0);
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_SAME_HOST_BYTES), 50);
 
-	/* what the peer would refuse leaves as a packet, which the peer refuses and counts */
+	/*
+	 * packets are sent: for a Q_Key that the peer refuses, to a multicast address, if the last
+	 * packet came from another QP, and after the path has expired
+	 */
 	fix_post_recv(test, &peer->rq.wq, f->mr, at, GRH + 50);
 	send_here(test, FIX_QKEY + 1);
 	KUNIT_EXPECT_EQ(test, f->nsent, 2);
@@ -520,9 +523,7 @@ static void here_test(struct kunit *test)
 	send_here(test, FIX_QKEY);
 	KUNIT_EXPECT_EQ(test, f->nsent, 5);
 	KUNIT_EXPECT_FALSE(test, fix_poll(cq, &cqe));
-	/*
-	 * after another packet the same-host path is used again, but not while somebody watches lo
-	 */
+	/* another packet opens the same-host path again, except while nhca_lo_watched() is true */
 	lo_watched = true;
 	hear(test, peer);
 	KUNIT_EXPECT_TRUE(test, time_before(peer->loop_until, jiffies));
@@ -535,8 +536,8 @@ static void here_test(struct kunit *test)
 }
 
 /*
- * The path is open for the addresses and the traffic class of the datagram that passed: a filter
- * may refuse others, also others of the same two QPs.
+ * The path is open only for the addresses and the traffic class of the datagram that passed,
+ * because a filter may refuse other datagrams of the same two QPs.
  */
 static void here_filter_test(struct kunit *test)
 {
@@ -563,7 +564,7 @@ static void here_filter_test(struct kunit *test)
 	av->tclass = 0x20;
 	send_here(test, FIX_QKEY);
 	KUNIT_EXPECT_EQ(test, f->nsent, 2);
-	/* these two bits are for congestion, and no filter depends on them */
+	/* the low two bits are the ECN field, which the path does not compare */
 	av->tclass = 2;
 	send_here(test, FIX_QKEY);
 	KUNIT_EXPECT_EQ(test, f->nsent, 2);

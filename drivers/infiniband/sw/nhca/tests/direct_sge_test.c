@@ -14,8 +14,8 @@
 /**
  * struct scatter - where the bytes of a packet go
  * @num: number of SGEs
- * @at:  offset in the region of each
- * @len: its length
+ * @at: offset of each SGE in the region
+ * @len: length of each SGE
  * @sync: the region is written before an operation ends
  */
 struct scatter {
@@ -42,7 +42,7 @@ static const struct scatter scatters[] = {
 	{ 3, { 256, 0, 300 }, { 512, 512, 8 } },
 };
 
-/* The region outlives the key: its disk is freed by disk_free(). */
+/* Replaces free() of the backing, because disk_free() frees the region after the key. */
 static void keep(struct nhca_backing *b)
 {
 }
@@ -50,7 +50,7 @@ static void keep(struct nhca_backing *b)
 /**
  * struct region - a region of a fake disk
  * @d:   the disk
- * @ops: its functions, without free()
+ * @ops: functions of its backing, with keep() as free()
  * @mr:  the region
  */
 struct region {

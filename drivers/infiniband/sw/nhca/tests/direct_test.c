@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: packet memory blocks and address ranges: the figures and claims of the reference, and
- * random histories beside a plain model of owners.
+ * KUnit: packet memory blocks (PMBs) and address range registers (ARRs): the figures and claims of
+ * the reference, and random histories beside a plain model of owners.
  */
 #include <kunit/test.h>
 #include <linux/mm.h>
@@ -16,9 +16,9 @@
 /**
  * struct direct_fixture - objects of each test
  * @pool:  pool; made by make_pool()
- * @store: two regions of it
+ * @store: two regions of @pool
  * @f:     two requesters or responders
- * @told:  number of times that they were resumed
+ * @told: number of times that an owner in @f was resumed
  */
 struct direct_fixture {
 	struct nhca_direct_pool *pool;
@@ -321,7 +321,7 @@ static void line_test(struct kunit *test)
 
 /**
  * struct model - who owns what, kept apart from the driver's structures
- * @who:   for each PMB: 0: the pool; 1: a disk; 2: an ARR; 3: resting
+ * @who:   for each PMB: 0: the pool; 1: a disk; 2: an ARR; 3: resting, as pool.h defines it
  * @refs:  references of packets on its page
  * @mark:  what the disk wrote last
  * @bound: for each ARR: its PMB + 1, or 0

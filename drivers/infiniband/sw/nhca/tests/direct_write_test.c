@@ -120,7 +120,7 @@ static void not_placed_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 1, 0, data, 1000, false, true), 0);
 	memset(data, 6, PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 1, 1000, data, 1000, false, false), 0);
-	/* the packet comes again, with its bytes */
+	/* the packet comes again, now with the right bytes */
 	memset(data, 8, PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 1, 1000, data, 500, true, true), 0);
 	disk_end_all(d);
@@ -130,7 +130,7 @@ static void not_placed_test(struct kunit *test)
 	disk_free(test, d);
 }
 
-/* The incomplete block of an operation that is given up is not written (I11). */
+/* The incomplete block of an aborted operation is not written (I11). */
 static void aborted_test(struct kunit *test)
 {
 	struct fake_disk *d = disk_make(test, 16, false);
@@ -155,8 +155,9 @@ static void aborted_test(struct kunit *test)
 }
 
 /*
- * Let the blocks that collect bytes have got their last bytes @age jiffies ago. If @age is far
- * below 0, they stay young for as long as the test takes. The caller holds the lock of the pool.
+ * Make the last bytes of all blocks that collect bytes @age jiffies old. If @age is far below 0,
+ * the blocks stay younger than NHCA_READY_AGE for as long as the test takes. The caller holds the
+ * lock of the pool.
  */
 static void age_blocks(struct fake_disk *d, long age)
 {
@@ -166,7 +167,10 @@ static void age_blocks(struct fake_disk *d, long age)
 		arr->stamp = jiffies - age;
 }
 
-/* A pool that is short takes a block whose peer is silent; the operation goes on in another one. */
+/*
+ * A pool without free blocks takes an incomplete block whose peer is silent, and the operation
+ * continues in another block.
+ */
 static void split_test(struct kunit *test)
 {
 	struct fake_disk *d = disk_make(test, 16, false);
@@ -251,7 +255,7 @@ static void sync_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 3, 0, data, PAGE_SIZE, true, true), 0);
 	disk_end_all(d);
 	KUNIT_EXPECT_EQ(test, nhca_fault_sync(d->f[0]), 0);
-	/* an owner that has given up its wait is not resumed */
+	/* an owner that has canceled its wait is not resumed */
 	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 4, 0, data, PAGE_SIZE, true, true), 0);
 	KUNIT_EXPECT_EQ(test, nhca_fault_sync(d->f[0]), -EAGAIN);
 	nhca_fault_cancel(d->f[0]);
@@ -262,8 +266,8 @@ static void sync_test(struct kunit *test)
 }
 
 /*
- * A file system that cannot begin a request of several blocks without waiting gets each block
- * alone, and may wait the next time.  This is no error.
+ * If a file system returns -EAGAIN for a request of several blocks, because it would wait, nhca
+ * requests each block alone. After another -EAGAIN nhca allows the file system to wait.
  */
 static void again_test(struct kunit *test)
 {
@@ -318,7 +322,7 @@ static void read_test(struct kunit *test)
 	memset(data, 5, sizeof(data));
 	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 1, 10, data, 100, true, true), 0);
 	KUNIT_EXPECT_EQ(test, disk_read(d, 1, 1, 10, got, 100), -EAGAIN);
-	/* only the write's read has begun */
+	/* only the read that the partial write needs has begun */
 	KUNIT_EXPECT_EQ(test, count_io(d), 1);
 	KUNIT_EXPECT_TRUE(test, disk_end(d, 0, 0));
 	KUNIT_EXPECT_EQ(test, count_io(d), 1);
@@ -409,7 +413,7 @@ static void flush_error_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_store_sync(&d->store), -ENOSPC);
 	d->fsync_err = 0;
 	KUNIT_EXPECT_EQ(test, nhca_store_sync(&d->store), 0);
-	/* a responder that has given up its FLUSH does not get the answer for another one */
+	/* the result of a canceled FLUSH does not complete the next FLUSH of the same responder */
 	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 5, PAGE_SIZE, data, 100, true, true), 0);
 	KUNIT_EXPECT_EQ(test, disk_flush(d, 0, 6, true), -EAGAIN);
 	nhca_fault_cancel(d->f[0]);
@@ -430,9 +434,9 @@ static void count_kick(struct work_struct *work)
 }
 
 /*
- * When a block was sent, or an I/O request has ended, a bounded number of the regions that wait for
- * room in the pool try again: this may happen in a live section. The work item of the pool lets all
- * of them try.
+ * When a block was sent, or an I/O request has ended, regions that wait for room in the pool try
+ * again. nhca_direct_more() lets a bounded number try, because it may run in a live section. The
+ * work item of the pool lets all of them try.
  */
 static void more_test(struct kunit *test)
 {
@@ -451,7 +455,7 @@ static void more_test(struct kunit *test)
 		nhca_store_wait(&stores[i]);
 		nhca_store_wait(&stores[i]);
 	}
-	/* a pool that is not short has not been asked for anything */
+	/* the pool is not short of blocks, so the call lets no region try */
 	nhca_direct_more(pool);
 	KUNIT_EXPECT_FALSE(test, list_empty(&stores[0].list));
 	for (n = 0; n < WAITERS; n += NHCA_MORE_BATCH) {
@@ -483,7 +487,7 @@ static void more_test(struct kunit *test)
  * @op:   its number
  * @off, @len: its range
  * @done: bytes that are placed
- * @from: bytes of the current block that are placed begin here
+ * @from: offset of the first placed byte that is not DIRTY yet
  * @reads: it reads
  * @ends: it waits for the disk
  * @data: its bytes
@@ -499,7 +503,7 @@ struct half {
 	u8 *data;
 };
 
-/* The bytes of an operation that are placed up to @to are no longer its own: they are DIRTY. */
+/* The placed bytes of an operation up to @to become DIRTY, so they will be on the disk. */
 static void half_install(struct half *h, u8 *model, u64 to)
 {
 	memcpy(model + h->from, h->data + (h->from - h->off), to - h->from);
@@ -592,7 +596,7 @@ static void history(struct kunit *test, bool sync, u32 seed)
 		}
 		if (prandom_u32_state(&rnd) % 2)
 			disk_end(d, prandom_u32_state(&rnd) % 4, 0);
-		/* an operation is given up: nothing of its incomplete block is written */
+		/* an operation is canceled: nothing of its incomplete block is written */
 		if (prandom_u32_state(&rnd) % 64 == 0 && !half[who].reads && !half[who].ends) {
 			nhca_fault_cancel(d->f[who]);
 			half_begin(&half[who], who, &rnd);
@@ -603,7 +607,10 @@ static void history(struct kunit *test, bool sync, u32 seed)
 	KUNIT_EXPECT_GT(test, d->store.edges, 0);
 	KUNIT_EXPECT_EQ(test, d->store.errors, 0);
 	KUNIT_EXPECT_LE(test, d->pool->most, 24);
-	/* incomplete blocks that a slow machine has split are in the disk, and not in the model */
+	/*
+	 * on a slow machine the pool may split incomplete blocks, whose bytes the model does not
+	 * have
+	 */
 	if (!d->store.splits)
 		KUNIT_EXPECT_EQ(test, memcmp(model, d->bytes, DISK_BYTES), 0);
 	disk_free(test, d);

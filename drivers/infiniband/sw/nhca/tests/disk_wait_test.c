@@ -169,7 +169,7 @@ static void read_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake->wants, 1);
 	/* the bytes of the whole READ are requested, not only those of the first packet */
 	KUNIT_EXPECT_EQ(test, fake->len, 3000);
-	/* the backing learns of a second READ while the first one waits */
+	/* the responder calls ahead() for a second READ while the first one waits */
 	fix_deliver(test, read_request(f, mr, FIX_RQ_PSN + 3, 100), 0);
 	KUNIT_EXPECT_EQ(test, fake->aheads, 2);
 	KUNIT_EXPECT_EQ(test, fake->ahead_len, 100);
@@ -236,7 +236,7 @@ static void resume_responder(struct nhca_qp *qp)
 	spin_unlock_bh(&qp->rq.lock);
 }
 
-/* The bytes of a peer's WRITE are handed over, packet by packet, to one operation. */
+/* The backing gets the bytes of a peer's WRITE packet by packet, all for one operation. */
 static void placed_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -285,7 +285,7 @@ static void last_packet_waits_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake->placed, 100);
 	KUNIT_EXPECT_EQ(test, f->nsent, 0);
 	KUNIT_EXPECT_EQ(test, f->qp->rq.psn, FIX_RQ_PSN);
-	/* the peer repeats it, and goes on */
+	/* the peer repeats the WRITE */
 	fix_deliver(test, write_request(f, mr, WRITE_ONLY, FIX_RQ_PSN, 100), 100);
 	KUNIT_EXPECT_EQ(test, fake->placed, 100);
 	KUNIT_EXPECT_EQ(test, f->nsent, 0);

@@ -67,7 +67,7 @@ static void range_test(struct kunit *test)
 			-EINVAL);
 	KUNIT_EXPECT_EQ(test, PTR_ERR(nhca_mr_dm(f->dev, f->key_user.pd, dm, U64_MAX, 2, 0)),
 			-EINVAL);
-	/* a region of no bytes opens nothing */
+	/* a region of no bytes gives no access */
 	mr = nhca_mr_dm(f->dev, f->key_user.pd, dm, dm->size, 0, ALL_ACCESS);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
 	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, 0), -EACCES);

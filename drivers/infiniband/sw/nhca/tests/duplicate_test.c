@@ -191,8 +191,8 @@ static void gap_test(struct kunit *test)
 }
 
 /*
- * A READ is repeated whose key was closed meanwhile, and the next request is refused. The refusal
- * stands: the peer gets its NAK, and the QP goes to error.
+ * A READ is repeated whose key was closed meanwhile, and the next request is refused. The READ does
+ * not hide the refusal: the peer gets the NAK, and the QP goes to error.
  */
 static void fatal_after_replay_test(struct kunit *test)
 {
@@ -220,8 +220,9 @@ static void fatal_after_replay_test(struct kunit *test)
 }
 
 /*
- * The indices of responder resources do not wrap, even if a response is due at any time. Otherwise
- * a resource whose response is due would be reused, because 2^32 is no multiple of 3.
+ * The indices of responder resources do not wrap, even if there is always a response to send. If
+ * they wrapped, a resource whose response was not sent would be reused, because 2^32 is no multiple
+ * of 3.
  */
 static void indices_test(struct kunit *test)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A backing of one page for tests. The test says whether the bytes are present or unreadable. */
+/*
+ * A backing of one page for tests. The test decides whether the bytes are present, missing or
+ * unreadable.
+ */
 #ifndef NHCA_TEST_FAKE_BACKING_H
 #define NHCA_TEST_FAKE_BACKING_H
 
@@ -11,13 +14,13 @@
 
 /**
  * struct fake_backing - the backing
- * @b:     memory/'s part
+ * @b: the backing, as memory/ uses it
  * @page:  the bytes
  * @err:   what the next access returns: 0, -EAGAIN or -EIO
  * @segs:  number of calls of seg()
  * @wants: number of calls of want()
  * @aheads: number of calls of ahead()
- * @ahead_len: bytes of the last of these
+ * @ahead_len: bytes of the last call of ahead()
  * @frees: number of calls of free()
  * @waiter: requester or responder that waits, or NULL
  * @op, @off, @len: arguments of the last call of want()

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A disk in memory for tests of direct/: the test says when an I/O request ends, and how. */
+/*
+ * A disk in memory for tests of direct/: the test decides when an I/O request ends, and with which
+ * result.
+ */
 #ifndef NHCA_TEST_FAKE_DISK_H
 #define NHCA_TEST_FAKE_DISK_H
 
@@ -91,7 +94,7 @@ static inline int disk_fsync(struct nhca_store *store)
 	return d->fsync_err;
 }
 
-/* Handle what has ended, as the bottom half does. */
+/* Handle I/O requests that have ended, as the bottom half does. */
 static inline void disk_tell(struct fake_disk *d)
 {
 	local_bh_disable();
@@ -99,7 +102,7 @@ static inline void disk_tell(struct fake_disk *d)
 	local_bh_enable();
 }
 
-/* Begin what is queued. Return: number of I/O requests in progress. */
+/* Begin queued I/O requests. Return: number of I/O requests in progress. */
 static inline u32 disk_begin(struct fake_disk *d)
 {
 	struct list_head *pos;
@@ -115,7 +118,10 @@ static inline u32 disk_begin(struct fake_disk *d)
 	return n;
 }
 
-/* End the I/O request number @nth that is in progress. @err: 0 or an error of the disk. */
+/*
+ * End the I/O request number @nth that is in progress. @err: 0 or an error of the disk. Return:
+ * false if there is no such request.
+ */
 static inline bool disk_end(struct fake_disk *d, u32 nth, int err)
 {
 	struct nhca_direct_io *io = NULL, *pos;
@@ -171,7 +177,7 @@ static inline struct fake_disk *disk_make(struct kunit *test, u32 blocks, bool s
 	return d;
 }
 
-/* Free the region: what is DIRTY is written. */
+/* Write the DIRTY blocks of the region, and free it. */
 static inline void disk_free(struct kunit *test, struct fake_disk *d)
 {
 	int i;

@@ -68,7 +68,7 @@ static int inv(const struct nhca_key_user *key_user, u32 key)
 	return err;
 }
 
-/* In each round of map, register and invalidate, keys and PVOs of earlier rounds open nothing. */
+/* In each round of map, register and invalidate, keys and PVOs of earlier rounds give no access. */
 static void fast_life_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;

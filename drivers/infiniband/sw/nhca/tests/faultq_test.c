@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: page faults that do not end, and the page faults of other processes and users. */
+/* KUnit: page faults that do not end do not block those of other processes and users. */
 #include <kunit/test.h>
 #include <linux/completion.h>
 #include <linux/delay.h>
@@ -17,7 +17,7 @@
  * @w:    the work
  * @q:    its queue
  * @kind: its workqueue
- * @gate: the work ends when this completes
+ * @gate: the work ends when @gate completes
  * @ran:  completes when a worker has the work
  */
 struct job {
@@ -58,7 +58,7 @@ static bool job_ran(struct job *j)
 	return wait_for_completion_timeout(&j->ran, 5 * HZ);
 }
 
-/* Expect that @n workers have work, and that no more follow. */
+/* Expect that @n workers run work, and that no more workers start. */
 static void expect_running(struct kunit *test, u32 n)
 {
 	u32 i;
@@ -78,7 +78,7 @@ static struct nhca_faultq *queue(struct kunit *test, u32 i, u32 uid)
 	return q;
 }
 
-/* Let all work end, and wait for that. */
+/* Let all work end, and wait for its end. */
 static void finish(struct kunit *test, struct completion *gate, u32 jobs)
 {
 	u32 i;
@@ -181,7 +181,7 @@ static void turns_test(struct kunit *test)
 		nhca_faultq_put(q[i]);
 }
 
-/* There is one queue of an address space. */
+/* An address space has one queue, even if another user gets it. */
 static void get_test(struct kunit *test)
 {
 	struct nhca_faultq *q = queue(test, 0, USER), *again = queue(test, 0, OTHER);

@@ -126,7 +126,7 @@ static void flow_no_passing_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, l->kicked[0], 1);
 	KUNIT_EXPECT_EQ(test, l->kicked[FLOWS - 1], 0);
 	KUNIT_EXPECT_TRUE(test, line_blocked(l, 0));
-	/* a waiting flow that asks again still waits */
+	/* a waiting flow that tries again still waits */
 	KUNIT_EXPECT_TRUE(test, line_blocked(l, FLOWS - 1));
 	for (i = 1; i < ALL - LOW - OWN / 2; i++)
 		line_free(l, 1 + i % 3, 1);
@@ -213,8 +213,8 @@ static void flow_last_wakes_all_in_turns_test(struct kunit *test)
 	local_bh_enable();
 
 	/*
-	 * free all batches but one; count in @first the flows that this has woken, which do not
-	 * wait any more
+	 * free all batches but one, then count in @first the flows that no longer wait, because the
+	 * freed batches have woken them
 	 */
 	for (i = 1; i < FLOWS - 1; i++)
 		line_free(l, i, OWN);
@@ -292,7 +292,7 @@ static void flow_stuck_test(struct kunit *test)
 	line_send(test, l, FLOWS - 1, OWN);
 	KUNIT_EXPECT_TRUE(test, line_blocked(l, FLOWS - 1));
 	line_free(l, FLOWS - 1, OWN);
-	/* a flow whose packets are freed after all is as any other */
+	/* a flow whose packets are freed after all may send like any other flow */
 	for (i = 0; i < FLOWS - 1; i++)
 		line_free(l, i, OWN);
 	for (i = 0; i < FLOWS - 1; i++) {
@@ -303,7 +303,7 @@ static void flow_stuck_test(struct kunit *test)
 	line_end(l);
 }
 
-/* The flows of a user have half of the device together, whether the stack frees packets or not. */
+/* The flows of one user may together have half of the packets of a device in the stack. */
 static void flow_share_test(struct kunit *test)
 {
 	const struct nhca_user a = { .uid = 1 }, b = { .uid = 2 };

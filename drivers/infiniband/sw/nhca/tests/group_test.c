@@ -23,7 +23,7 @@ static struct member {
 	struct nhca_cq *cq;
 } *members;
 
-/* Replaces nhca_net_dev(): the fixture's device has every interface. */
+/* Replaces nhca_net_dev(): every interface belongs to the fixture's device. */
 static struct nhca_dev *any_dev(struct nhca_net *nn, int iif)
 {
 	struct qp_fixture *f = kunit_get_current_test()->priv;
@@ -162,7 +162,7 @@ static void deliver_test(struct kunit *test)
 	expect_members(test, GROUP(0), FIX_QKEY, BIT(0) | BIT(2));
 	expect_members(test, GROUP(1), FIX_QKEY, BIT(1) | BIT(2));
 	expect_members(test, GROUP(2), FIX_QKEY, 0);
-	/* the Q_Key is that of the packet, and each QP compares it with its own */
+	/* each QP compares the Q_Key of the packet with its own */
 	members[0].qp->attr.qkey++;
 	expect_members(test, GROUP(0), FIX_QKEY, BIT(2));
 	expect_members(test, GROUP(0), FIX_QKEY + 1, BIT(0));
@@ -240,7 +240,7 @@ static void join6_test(struct kunit *test)
 }
 #endif
 
-/* A netdev without IPv4 cannot join, and the group takes nothing from its pool. */
+/* A netdev without IPv4 cannot join a group, and the refused group is not charged. */
 static void no_join_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -292,7 +292,7 @@ static void limit_test(struct kunit *test)
 
 #define MANY	600u
 
-/* Return: the most groups of a bucket, among which a packet's group is searched. */
+/* Return: number of groups in the fullest hash bucket, which bounds the search for a group. */
 static u32 longest(struct nhca_dev *dev)
 {
 	struct hlist_node *node;
@@ -307,7 +307,7 @@ static u32 longest(struct nhca_dev *dev)
 	return most;
 }
 
-/* A device with many groups finds that of a packet with few comparisons. */
+/* A device with many groups finds the group of a packet with few comparisons. */
 static void many_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;

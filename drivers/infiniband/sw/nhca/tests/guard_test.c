@@ -176,7 +176,7 @@ static void guard_ip6_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, guard_pass(skb, guard_sk(ctx->user), NFPROTO_IPV6), NF_DROP);
 }
 
-/* the program closes its socket while packets wait, so nobody knows its privilege any more */
+/* the program closes its socket while packets wait, so the hook cannot check its privilege */
 static void guard_closed_test(struct kunit *test)
 {
 	struct guard_ctx *ctx = test->priv;

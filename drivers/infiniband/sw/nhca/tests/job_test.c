@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: the owner of a job, and the PVOs that open its memory. A random history registers regions
- * of several jobs, and a loop over all registered regions checks the driver's verdict on each PVO.
+ * KUnit: the owner of a job, and the PVOs that give access to its memory. A random history
+ * registers regions of several jobs, and a loop over all registered regions checks the driver's
+ * verdict on each PVO.
  */
 #include <kunit/test.h>
 #include <linux/bottom_half.h>
@@ -49,7 +50,7 @@ static const int accesses[] = {
 	IB_ACCESS_REMOTE_READ,
 };
 
-/* access that a packet may ask for */
+/* access for which a PVO is checked */
 static const int asks[] = {
 	0, IB_ACCESS_LOCAL_WRITE, IB_ACCESS_REMOTE_READ, IB_ACCESS_REMOTE_WRITE,
 };

@@ -36,8 +36,8 @@ static void post_all(struct kunit *test, struct nhca_qp *qp)
 		local.wr_id = i;
 		KUNIT_ASSERT_EQ(test, nhca_send_post(qp, &local), 0);
 		/*
-		 * until a budget is used up, only this thread, which has the stubs, runs the
-		 * requester
+		 * ring before a budget is used up: the bottom half, which would do the rest, may
+		 * run in a thread without the stub
 		 */
 		if (!(i % 100))
 			nhca_send_doorbell(qp);

@@ -23,7 +23,7 @@
 #include "../net/xmit.h"
 #include "../wire/icrc.h"
 
-/* payload of all packets but the last; that of the last needs padding */
+/* payload of all packets but the last, and of the last packet, which needs padding */
 #define MTU		1024
 #define LAST		13
 #define RUN		4

@@ -100,7 +100,10 @@ static void live_snapshot_has_not_who_begins_after(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, again, 0);
 }
 
-/* An inner section does not end the outer one: the CPU stays in the snapshot until that ends. */
+/*
+ * An inner section does not end the outer one: the CPU stays in the snapshot until the outer one
+ * ends.
+ */
 static void live_sections_nest(struct kunit *test)
 {
 	unsigned int outer, inner, still, left, gone;
@@ -126,7 +129,8 @@ static void live_sections_nest(struct kunit *test)
 }
 
 /*
- * A snapshot can leave out a CPU: nhca_live_wait() leaves out its own, which cannot end a section.
+ * A snapshot can leave out a CPU: nhca_live_wait() leaves out its own CPU, which cannot end a
+ * section while it waits.
  */
 static void live_snapshot_leaves_own_cpu_out(struct kunit *test)
 {

@@ -205,7 +205,7 @@ static void bind_test(struct kunit *test)
 	nhca_mr_free(mr);
 }
 
-/* A bind that names no region fails, and the window stays closed. */
+/* A bind to a region that does not allow windows fails, and the window stays closed. */
 static void bind_error_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -215,7 +215,7 @@ static void bind_error_test(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, mw);
 	KUNIT_ASSERT_EQ(test, nhca_mw_init(mw, f->pd, IB_MW_TYPE_2), 0);
 	wqe.mw.length = 64;
-	/* the region of the fixture does not allow windows */
+	/* the region of the fixture has no IB_ACCESS_MW_BIND */
 	wqe.mw.mr_lkey = f->mr->ibmr.lkey;
 	wqe.mw.mw_rkey = mw->ibmw.rkey;
 	wqe.mw.new_rkey = mw->ibmw.rkey + 1;
