@@ -282,8 +282,8 @@ static void rnr_test(struct kunit *test)
 }
 
 /*
- * The longest message, 2^23 packets, is refused: the requester accepts the NAK, and sends nothing
- * before the NAK comes.
+ * The longest message, 2^23 packets, gets an RNR NAK. The requester accepts the NAK although its
+ * PSN is half of all PSNs before the next request, and sends nothing before the NAK comes.
  */
 static void longest_rnr_test(struct kunit *test)
 {
@@ -455,8 +455,8 @@ static void expired_test(struct kunit *test)
 }
 
 /*
- * Packets have to pass in both directions: a filter that refuses only those to the peer does not
- * refuse the peer's own packets, by which this end knows that the peer is here.
+ * Packets have to pass in both directions. A filter may refuse only the packets to the peer: the
+ * packets from the peer, which show that the peer is on this host, still arrive then.
  */
 static void one_way_test(struct kunit *test)
 {
@@ -497,10 +497,10 @@ static void heard_again_test(struct kunit *test)
 		h.mark = loop->peer->mark;
 		fix_deliver_skb(test, fix_skb(test, &h, 10, 1));
 		KUNIT_EXPECT_TRUE(test, nhca_peer_same_host(f->qp));
-		/* not before it is necessary, because it costs two routes */
+		/* the renewal costs two route lookups, so it happens only when it is necessary */
 		KUNIT_EXPECT_EQ(test, f->qp->loop_until != before, !i);
 	}
-	/* a packet socket or queueing discipline watches by now */
+	/* a packet socket or queueing discipline must see the packets now */
 	watched = true;
 	f->qp->loop_until = jiffies - 1;
 	fix_post_recv(test, &f->qp->rq.wq, f->mr, 0, 100);
@@ -541,7 +541,7 @@ static void packets_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_SAME_HOST_BYTES), 0);
 }
 
-/* If the consumer has no key for the payload, the request fails as it does with packets. */
+/* If the L_Key does not cover the payload, the request fails as it does with packets. */
 static void source_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -554,7 +554,7 @@ static void source_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, loop->cq->cons, loop->cq->prod);
 }
 
-/* ---- how an end learns that the peer is here ---- */
+/* ---- how an end learns that the peer is on this host ---- */
 
 /*
  * A packet without an ICRC that has the mark of the QP with the peer's number lets the QP use the
@@ -625,8 +625,9 @@ static void marked(struct kunit *test)
 }
 
 /*
- * While somebody must see the packets, the routes are looked up once in half a second and not for
- * each packet.  A reset forgets the answer, because the next connection may take another route.
+ * While a packet socket or queueing discipline must see the packets, the routes are looked up once
+ * in half a second and not for each packet. A reset clears the result, because the next connection
+ * may take another route.
  */
 static void watched_test(struct kunit *test)
 {
@@ -649,14 +650,14 @@ static void watched_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, asked, 1);
 	KUNIT_EXPECT_FALSE(test, nhca_peer_same_host(f->qp));
 
-	/* half a second later: it is asked again, and again not before another half */
+	/* half a second later the routes are looked up again, once */
 	f->qp->watched_until = jiffies - 1;
 	marked(test);
 	KUNIT_EXPECT_EQ(test, asked, 2);
 	f->qp->watched_until = jiffies + 1000 * HZ;
 	marked(test);
 	KUNIT_EXPECT_EQ(test, asked, 2);
-	/* nobody watches any more: the path opens when the half second is over */
+	/* when nothing has to see the packets any more, the path opens after the half second */
 	watched = false;
 	marked(test);
 	KUNIT_EXPECT_FALSE(test, nhca_peer_same_host(f->qp));

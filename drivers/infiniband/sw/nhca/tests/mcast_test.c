@@ -22,7 +22,7 @@ static u32 deliver(struct nhca_dev *dev, const struct in6_addr *mgid, struct nhc
 	return MEMBERS;
 }
 
-/* Replaces nhca_net_dev(): the fixture's device has every interface. */
+/* Replaces nhca_net_dev(): every interface belongs to the fixture's device. */
 static struct nhca_dev *any_dev(struct nhca_net *nn, int iif)
 {
 	struct qp_fixture *f = kunit_get_current_test()->priv;

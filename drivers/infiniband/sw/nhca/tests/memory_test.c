@@ -98,7 +98,7 @@ static int try_sge(const struct nhca_key_user *key_user, u32 key, u64 va, u32 le
 	return err == -ENODATA ? 0 : err;
 }
 
-/* A key opens the bytes of its region only: no range that begins before, ends after, or wraps. */
+/* A key gives access to no range that begins before its region, ends after it, or wraps. */
 static void range_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -145,8 +145,8 @@ static void range_test(struct kunit *test)
 }
 
 /*
- * A region at the first or last address of the address space opens its own bytes only, although
- * sums of address and length reach the wrap.
+ * A region at the first or last address of the address space gives access to its own bytes only,
+ * although sums of address and length reach the wrap.
  */
 static void edge_test(struct kunit *test)
 {
@@ -195,7 +195,7 @@ static void access_test(struct kunit *test)
 	}
 }
 
-/* A key opens nothing if one bit is wrong, in another domain, or after its region is freed. */
+/* A key gives no access if one bit is wrong, in another domain, or after its region is freed. */
 static void key_test(struct kunit *test)
 {
 	const struct nhca_key_user nobody = {};
@@ -224,7 +224,7 @@ static void key_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, try_sge(&nobody, key, 0x1000, 8, 0), -EACCES);
 	KUNIT_EXPECT_EQ(test, try_sge(&f->key_user, key, 0x1000, 8, 0), 0);
 
-	/* the key of a deregistered region opens nothing, and is not used again soon */
+	/* the key of a deregistered region gives no access, and is not used again soon */
 	for (i = 0; i < 50; i++) {
 		last = r->key;
 		region_free(r);
@@ -457,7 +457,9 @@ static void atomic_test(struct kunit *test)
 	region_free(ro);
 }
 
-/* A ref gives access to any part of its range, in any order, until the key is closed. */
+/*
+ * An R_Key reference gives access to any part of its range, in any order, until the key is closed.
+ */
 static void hold_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -510,7 +512,7 @@ static void hold_test(struct kunit *test)
 	region_free(r);
 }
 
-/* A region of all kernel memory belongs to a kernel PD, and opens only the direct map. */
+/* A region of all kernel memory belongs to a kernel PD, and gives access only to the direct map. */
 static void kernel_region_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -539,7 +541,7 @@ static void kernel_region_test(struct kunit *test)
 	KUNIT_EXPECT_MEMEQ(test, buf + 77 + PAGE_SIZE - 3, "kernel", 6);
 	KUNIT_EXPECT_EQ(test, buf[77 + PAGE_SIZE - 4] | buf[77 + PAGE_SIZE + 3], 0);
 
-	/* the key opens memory for its PD only, with the rights of the region only */
+	/* the key gives access in its PD only, and only with the rights of the region */
 	KUNIT_EXPECT_EQ(test, try_sge(&f->other, ibmr->lkey, sge.addr, 8, 0), -EACCES);
 	KUNIT_EXPECT_EQ(test, try_key(&f->key_user, ibmr->rkey, sge.addr, 8, IB_ACCESS_REMOTE_READ),
 			-EACCES);

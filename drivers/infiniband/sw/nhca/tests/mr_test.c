@@ -15,7 +15,10 @@ static struct nhca_mr *mr_make(struct kunit *test, struct fixture *f, int access
 	return mr;
 }
 
-/* A segment of 4 KiB pages ends with its page, and the page's entry decides about writes. */
+/*
+ * A segment of 4 KiB pages ends with its page, and the page's TCE decides whether the page may be
+ * written.
+ */
 static void page_class_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;

@@ -20,7 +20,7 @@ static bool get_ref(struct fixture *f, struct nhca_rkey_ref *h, u32 key, u64 va)
 	return !err;
 }
 
-/* Release the ref. Return: true if its key was closed. */
+/* Release the R_Key reference. Return: true if its key was closed. */
 static bool revoked(struct nhca_rkey_ref *h)
 {
 	struct nhca_iter it;
@@ -40,8 +40,8 @@ static bool revoked(struct nhca_rkey_ref *h)
 }
 
 /*
- * Binding a window again closes its old key and revokes the refs of this key. Only the new region
- * counts the window.
+ * Binding a window again closes its old key and revokes the R_Key references to this key. Only the
+ * new region counts the window.
  */
 static void move_test(struct kunit *test)
 {
@@ -100,7 +100,10 @@ static void move_test(struct kunit *test)
 		KUNIT_EXPECT_FALSE(test, revoked(&h));
 }
 
-/* Closing a window revokes refs of its own key only, not of other windows or of its region. */
+/*
+ * Closing a window revokes R_Key references to its own key, not to keys of other windows or of its
+ * region.
+ */
 static void others_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -164,8 +167,8 @@ static void invalidate_test(struct kunit *test)
 				KUNIT_EXPECT_EQ(test, atomic_read(&mr->windows), 0);
 				KUNIT_EXPECT_EQ(test, inv(remote, &f->qp, key), -EINVAL);
 				/*
-				 * another QP binds the window again, although it knows only the
-				 * first key
+				 * another QP binds the window again, although its bind names only
+				 * the first key
 				 */
 				wqe = bind_wqe(mw, mr, IOVA, 64, REMOTE);
 				wqe.mw.mw_rkey = mw->ibmw.rkey;
@@ -287,7 +290,7 @@ static void ends_test(struct kunit *test)
 	f->mrs[0] = NULL;
 }
 
-/* As many windows as a QP has, in any number, are closed; those of other QPs are not visited. */
+/* The destruction of a QP closes all windows that the QP has bound, and no windows of other QPs. */
 static void many_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;

@@ -196,7 +196,7 @@ static inline int remote_inv(const struct nhca_key_user *key_user, u32 key)
 	return err;
 }
 
-/* Return: the region that @key opens for these bytes, and their offset in it; or NULL. */
+/* Return: the region in which @key gives access to these bytes, and their offset in it; or NULL. */
 static inline struct nhca_mr *reach(const struct nhca_key_user *key_user, u32 key, u64 va, u32 len,
 				    int access, u64 *off)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: windows that are bound and closed while others use their keys, on all CPUs.
+ * KUnit: windows that are bound and closed while other threads use their keys, on all CPUs.
  *
- * The suite checks key revocation: after a key was closed, nobody but the owner sees or changes the
- * memory.
+ * The suite checks key revocation: after a key was closed, nobody but the owner reads or changes
+ * the memory.
  */
 #include <linux/cpumask.h>
 #include <linux/delay.h>
@@ -126,7 +126,7 @@ static int owner_run(void *arg)
 	return 0;
 }
 
-/* Move one piece by key or ref in a live section. Return: 0 if it moved. */
+/* Move one piece by key or R_Key reference in a live section. Return: 0 if it moved. */
 static int peer_piece(struct race *r, struct nhca_rkey_ref *h, u32 key, u64 va, u32 off, bool write)
 {
 	u8 buf[CHUNK];
@@ -169,7 +169,7 @@ static void peer_message(struct race *r, u32 key, u64 va, bool write)
 	for (off = 0; off < PAGE_SIZE; off += CHUNK) {
 		if (peer_piece(r, &h, 0, 0, off, write))
 			break;
-		/* the next packet comes later; only the ref is kept until then */
+		/* the next packet comes later; only the R_Key reference is kept until then */
 		local_bh_enable();
 		dawdle();
 		local_bh_disable();
@@ -203,13 +203,13 @@ static int peer_run(void *arg)
 	return 0;
 }
 
-/* Return: true if enough pieces have moved and were refused; with fewer the race was not tested. */
+/* Return: true if enough pieces have moved, and enough were refused, to test the race. */
 static bool race_moved(const struct race *r)
 {
 	return atomic_read(&r->moved) > 100 && atomic_read(&r->refused) > 100;
 }
 
-/* Return: true if enough has happened, also in each owner. */
+/* Return: true if race_moved() is true and each owner has done more than 10 rounds. */
 static bool race_enough(const struct race *r)
 {
 	u32 i;
@@ -386,7 +386,7 @@ static void dereg_gone(struct kunit *test, struct dereg *d, unsigned int *busy)
 			atomic_inc(&d->race.touched);
 }
 
-/* Return: true if enough has happened in @gone deregistrations, @busy of which had to wait. */
+/* Return: true if the race was tested. @gone: deregistrations; @busy: tries that failed before. */
 static bool dereg_enough(const struct dereg *d, unsigned int gone, unsigned int busy)
 {
 	return race_moved(&d->race) && busy > 3 && gone > 10 && atomic_read(&d->bound) > 10 &&

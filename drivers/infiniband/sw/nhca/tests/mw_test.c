@@ -39,7 +39,7 @@ static void rights_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, opens(&f->qp, mr->ibmr.rkey, IOVA, 1, IB_ACCESS_REMOTE_READ));
 }
 
-/* A window opens exactly the range of its bind. Its former key opens nothing. */
+/* A window gives access to exactly the range of its bind. Its former key gives no access. */
 static void range_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;

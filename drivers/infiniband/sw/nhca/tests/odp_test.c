@@ -214,8 +214,8 @@ static void fault_test(struct kunit *test)
 }
 
 /*
- * The number of queued prefetches of a region is limited. Here they cannot proceed, because the
- * test holds the mmap lock.
+ * The number of queued prefetches of a region is limited. Here the prefetches cannot proceed,
+ * because the test holds the mmap lock.
  */
 static void prefetch_bounded_test(struct kunit *test)
 {
@@ -260,11 +260,13 @@ static void prefetch_cancelled_test(struct kunit *test)
 	drain_workqueue(nhca_prefetch_wq);
 	flush_workqueue(nhca_fault_wq);
 	after = get_mm_counter(current->mm, MM_ANONPAGES);
-	/* each ends after the list of 64 pages that it has requested */
+	/* each prefetch ends after the batch of 64 pages that it was faulting in */
 	KUNIT_EXPECT_LE(test, after - before, 3 * 64);
 }
 
-/* A region of no bytes can be registered, with and without on-demand paging, and opens nothing. */
+/*
+ * A region of no bytes can be registered, with and without on-demand paging, and gives no access.
+ */
 static void empty_test(struct kunit *test)
 {
 	unsigned long addr = user_memory(test, PROT_READ | PROT_WRITE);
@@ -309,7 +311,7 @@ static void change_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fault(mr, 0, 1, NHCA_ODP_WRITE), 1);
 	KUNIT_EXPECT_EQ(test, poke(&f->key_user, mr->rkey, addr, 5), 0);
 
-	/* a right to write is taken away: it ends for present pages, and for a prefetch */
+	/* without the right to write, present pages cannot be written, and such a prefetch fails */
 	KUNIT_EXPECT_EQ(test, nhca_mr_change(mr, f->key_user.pd, READ_ACCESS), 0);
 	KUNIT_EXPECT_EQ(test, poke(&f->key_user, mr->rkey, addr, 6), -EACCES);
 	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, addr), 5);

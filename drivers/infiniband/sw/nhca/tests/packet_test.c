@@ -44,7 +44,7 @@ static void with_and_without(struct kunit *test, void (*fn)(struct kunit *test))
  * @mr:    region with the bytes
  * @pages: its pages
  * @bytes: the same bytes in kernel memory
- * @txq, @flow: an account of packets, and a flow
+ * @txq, @flow: packet count of a device, and a flow
  */
 struct source {
 	struct nhca_mr *mr;

@@ -210,8 +210,8 @@ static void refused_test(struct kunit *test)
 }
 
 /*
- * The first page of a ref or SGE needs the slow path, which checks the ref or the key. Kernel
- * memory has no entries, and so no fast path.
+ * The first page of an R_Key reference or SGE needs the slow path, which checks the reference or
+ * the key. Kernel memory has no entries, and so no fast path.
  */
 static void unasked_test(struct kunit *test)
 {

@@ -18,7 +18,7 @@
 #define REPLIES		8	/* receives of the requester, for replies */
 #define REPLY		8	/* bytes of a reply */
 
-/* The region: a page for each of these. */
+/* Pages of the region. */
 enum { SOURCE, RECEIVE, WRITTEN, REST, PAGES };
 #define AT(page, slot)	((page) * PAGE_SIZE + (slot) * SLOT)
 #define CONSTANT	AT(REST, 0)	/* what READs read */
@@ -91,7 +91,7 @@ static u8 *at(u32 offset)
 	return (u8 *)page_address(path->pages[offset / PAGE_SIZE]) + offset % PAGE_SIZE;
 }
 
-/* What message @i is. */
+/* Return: the operation of message @i. */
 static enum ib_wr_opcode kind(u32 i)
 {
 	static const enum ib_wr_opcode kinds[] = {
@@ -293,7 +293,7 @@ static void stop_timers(void)
 	timer_delete(&path->b->sq.timer);
 }
 
-/* Handle what has arrived. */
+/* Check what both ends have received, and post replies. */
 static void check(struct kunit *test)
 {
 	check_received(test);
@@ -386,7 +386,7 @@ static void path_exit(struct kunit *test)
 		__free_page(path->pages[i]);
 }
 
-/* @loss: as path.loss */
+/* Exchange MESSAGES messages. @loss, @caps: as in struct net_path. */
 static void run(struct kunit *test, u64 seed, u32 loss, bool caps)
 {
 	struct qp_fixture *f = test->priv;
@@ -437,7 +437,7 @@ static void bad_path_test(struct kunit *test)
 	run(test, 3, 150, false);
 }
 
-/* The same with packets without an ICRC, with capability bits, and with replies that carry ACKs. */
+/* Lossy path between two nhcas: packets without an ICRC, and replies that carry ACKs. */
 static void nhca_path_test(struct kunit *test)
 {
 	run(test, 4, 30, true);

@@ -78,7 +78,7 @@ struct qp_fixture {
 	u32 daddr;
 };
 
-/* Replaces nhca_xmit(): reads the payload as nhca_xmit() does, and uses the flow. */
+/* Replaces nhca_xmit(): reads the payload and accesses the flow as nhca_xmit() does. */
 static int fix_xmit(struct nhca_tx *tx)
 {
 	struct qp_fixture *f = kunit_get_current_test()->priv;
@@ -199,8 +199,9 @@ static inline struct nhca_qp *fix_qp_on(struct kunit *test, enum ib_qp_type type
 	mutex_init(&qp->modify);
 	KUNIT_ASSERT_EQ(test, nhca_qp_init(qp, &init, NULL), 0);
 	/*
-	 * Only tests run the functions of the timers: on a busy machine a timer of 20 ms may expire
-	 * within a test, and outside of its thread the replaced functions are the real ones.
+	 * Only tests run the functions of the timers. On a busy machine a timer of 20 ms may expire
+	 * within a test, and would run outside the thread of the test, where no function is
+	 * replaced.
 	 */
 	timer_setup(&qp->sq.timer, fix_no_timer, 0);
 	if (qp->piggyback)
@@ -273,8 +274,8 @@ static inline struct nhca_mr *fix_mr(struct kunit *test, struct ib_pd *pd)
 }
 
 /*
- * Replace nhca_route_watched() and nhca_lo_watched(), which need a namespace: no packet has to be
- * seen.
+ * Replace nhca_route_watched() and nhca_lo_watched(), which need a namespace: no packet socket or
+ * queueing discipline must see packets.
  */
 static bool fix_route_watched(struct net *net, struct nhca_av *av, u16 sport)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: the transmit queues that packets of flows take, on a netdev and on a netdev stacked on it,
- * independent of the CPU that sends them.
+ * KUnit: the transmit queues that packets of flows take, on a netdev and on a netdev stacked on it.
+ * While packets of a flow are in flight, its packets take one queue, whatever CPU sends them.
  */
 #include <kunit/static_stub.h>
 #include <kunit/test.h>
@@ -22,7 +22,7 @@
  * @dev:  the netdev, which keeps the skbs
  * @up:   a netdev with as many queues, stacked on @dev
  * @held: skbs that @dev has not sent
- * @txq, @flow: an account of packets, and its flows
+ * @txq, @flow: packet count of the netdev, and its flows
  */
 struct nic {
 	struct net_device *dev;

@@ -84,7 +84,10 @@ static void send_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->nsent, 0);
 }
 
-/* A frame that cannot be sent as it is fails, and puts the QP in error: raw QPs have no SQE. */
+/*
+ * A frame of a wrong length, or outside its region, fails and puts the QP in error, because raw
+ * packet QPs have no SQE state.
+ */
 static void send_error_test(struct kunit *test)
 {
 	static const struct {

@@ -66,7 +66,7 @@ static void rcxt_shares_count_bytes(struct kunit *test)
  * struct fixture - a channel with one rCxt
  * @ch:     the channel, with the members that notices need
  * @rd:     the pool
- * @txq:    account of the flow
+ * @txq: packet count to which the flow belongs
  * @cq:     CQ of all completions
  * @ibqp:   queue pair whose CQ is @cq
  * @rc, @id: the rCxt

@@ -63,7 +63,7 @@ static void cancel_and_fail(struct chan *a)
 	local_bh_enable();
 }
 
-/* A cancel is flushed when the copy of payload that it has met has ended. */
+/* A cancel that finds a copy of payload in progress is flushed after the copy has ended. */
 static void flush_waits_for_copy(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -77,7 +77,7 @@ static void flush_waits_for_copy(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, chan_idle(a));
 }
 
-/* After a cancel was flushed, also an engine that has not seen the error state places nothing. */
+/* After a cancel was flushed, an engine that has not read the error state yet places nothing. */
 static void flush_ends_read(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -116,7 +116,7 @@ static void flush_any_cancel(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, chan_idle(a));
 }
 
-/* ---- work requests that meet a copy ---- */
+/* ---- work requests that find a copy in progress ---- */
 
 static void cancel(struct chan *a)
 {
@@ -125,8 +125,8 @@ static void cancel(struct chan *a)
 }
 
 /*
- * A cancel that meets a copy gives its turn back, and completes after the copy. If it waited in
- * place, this test would not end.
+ * A cancel that finds a copy in progress ends the channel's turn, and completes after the copy. If
+ * the cancel waited inside the turn, this test would not end.
  */
 static void cancel_gives_way(struct kunit *test)
 {
@@ -203,8 +203,9 @@ static void grace(struct nhca_channel *ch)
 }
 
 /*
- * Release waits for the send engine if a peer has read, even if all packets are sent: the engine
- * may still be between two of them. A grace period costs time, so release waits for nothing else.
+ * Release waits for the send engine if a peer has read, even if all packets are sent, because the
+ * engine may not have ended yet. A grace period costs time, so release waits for none if the
+ * channel has only received.
  */
 static void release_waits_for_answer(struct kunit *test)
 {
@@ -248,7 +249,10 @@ static void grace_ends_copy(struct nhca_channel *ch)
 	copied = NULL;
 }
 
-/* Release sleeps until a copy has ended, and does not spin, because it may have preempted it. */
+/*
+ * Release sleeps until a copy has ended. It does not spin, because it may have preempted the
+ * copying thread.
+ */
 static void release_waits_for_copy(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -289,8 +293,8 @@ static void late_drop(struct work_struct *work)
 }
 
 /*
- * A recovery takes the rCxt of a write whose work request has completed, so the program learns
- * nothing. The release of the rCxt fails, but returns when no packet refers to the pages.
+ * A recovery takes the rCxt of a write whose work request has completed, so no completion reports
+ * the recovery. The release of the rCxt fails, but returns only when no packet refers to the pages.
  */
 static void release_after_recovery(struct kunit *test)
 {
@@ -321,7 +325,7 @@ static void grace_recovers(struct nhca_channel *ch)
 	nhca_rcxt_recover(ch->dev, NHCA_CH_ERR_RECOVERED);
 }
 
-/* A recovery during a release takes the rCxts. The release knows about the write, and waits. */
+/* A recovery during a release takes the rCxts. The release still waits for packets of the write. */
 static void release_beside_recovery(struct kunit *test)
 {
 	struct pair *p = test->priv;

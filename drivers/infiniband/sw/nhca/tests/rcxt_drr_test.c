@@ -301,7 +301,10 @@ static void release_waits_for_pages(struct kunit *test)
 			schedule_delayed_work(&late.work, HZ / 2);
 			chan_destroy(a);
 		} else {
-			/* if this waits for the packets of the write, it waits for a minute */
+			/*
+			 * if this release waited for the packets of the write, it would last for a
+			 * minute
+			 */
 			schedule_delayed_work(&late.work, 60 * HZ);
 			KUNIT_EXPECT_EQ(test, nhca_channel_release(a->ch, a->ids + 1, 1), 0);
 			KUNIT_EXPECT_FALSE(test, READ_ONCE(late.done));
@@ -467,7 +470,7 @@ static void error_ends_answers(struct kunit *test)
 	chan_expect(test, b, NHCA_WC_CH_LOCAL, IB_WC_WR_FLUSH_ERR);
 }
 
-/* Destruction frees answers that are sent, and those that the send engine has not seen yet. */
+/* Destruction frees answers in progress, and those that the send engine has not begun. */
 static void destroy_with_answers(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -591,8 +594,8 @@ static void create_fails(struct kunit *test)
 /* ---- many peers ---- */
 
 /*
- * Each answer goes to the address that asked. The path cache keeps 8 addresses, and replaces one of
- * them only once in 64 misses.
+ * Each answer goes to the address from which the request came. The path cache keeps 8 addresses,
+ * and replaces one of them only once in 64 misses.
  */
 static void answers_to_many_peers(struct kunit *test)
 {

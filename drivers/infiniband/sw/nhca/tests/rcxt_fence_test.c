@@ -62,7 +62,7 @@ static void fence_case(struct kunit *test, const struct fence_row *row, s32 step
 	/* from now on, payload of this tid or a lower one is refused */
 	x = (struct nhca_rxeth) { .tid = x.tid, .total = 640, .length = 64, .segment = 64 };
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_payload(&pool, &rc, &x, false), NHCA_RCXT_STALE);
-	/* after the last copy has ended, each copy of the fence gets an answer */
+	/* after the last copy of payload has ended, each repetition of the fence gets an answer */
 	while (rc.copies)
 		KUNIT_EXPECT_FALSE(test, nhca_rcxt_copied(&pool, &rc, true));
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_fence(&pool, &rc, &x, &status, &have), NHCA_RCXT_ACCEPT);

@@ -9,7 +9,7 @@
 #define STEPS	100000u
 
 /**
- * struct program - what the program knows
+ * struct program - state of the program
  * @told:     frames that it has got and not released
  * @released: frames that it has released out of order
  * @cons:     its consumer index

@@ -119,7 +119,7 @@ static void message_sges(struct kunit *test)
 	expect_frame(test, b, 1, NHCA_RX_MAX_PACKET);
 	expect_frame(test, b, 2, 0);
 	KUNIT_EXPECT_EQ(test, nhca_channel_state(a->ch), IB_QPS_RTS);
-	/* a key that opens nothing is an error of the program */
+	/* an L_Key of no region is an error of the program */
 	send_sges(a, &m, 10, 10, ~m.mr->ibmr.lkey);
 	KUNIT_EXPECT_EQ(test, pair_count(test, 0), 0);
 	for (i = 0; i < 3; i++)
@@ -274,7 +274,7 @@ static u32 events(struct kunit *test, struct chan *a, u16 flags)
 
 /*
  * Every n-th completion is solicited, and so is each that the sender has marked. With a threshold
- * of 0 only the latter are.
+ * of 0 only the marked ones are solicited.
  */
 static void thresholds(struct kunit *test)
 {

@@ -133,7 +133,7 @@ static void ask(struct pair *p, u32 e, u32 i)
 	}
 }
 
-/* Send the packets again that a status says are missing. */
+/* Retransmit the packets that a status reports as missing. */
 static void again(struct kunit *test, struct pair *p, u32 e, u32 i, const struct nhca_frame *frame)
 {
 	struct chan *c = p->end[e].chan;

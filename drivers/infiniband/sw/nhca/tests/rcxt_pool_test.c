@@ -201,7 +201,7 @@ static void rcxt_pool_history(struct kunit *test)
 	nhca_rcxt_pool_destroy(&f->pool);
 }
 
-/* A released rCxt is acquired again after all other free ones, and its old id opens nothing. */
+/* A released rCxt is acquired again after all other free ones, and no lookup finds its old id. */
 static void rcxt_pool_rests_longest(struct kunit *test)
 {
 	struct pool_fixture *f = pool_setup(test);

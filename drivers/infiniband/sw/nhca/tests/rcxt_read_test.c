@@ -303,7 +303,10 @@ static void read_notice_stops_answer(struct kunit *test)
 
 /* ---- refusals ---- */
 
-/* Memory without IB_ACCESS_REMOTE_READ cannot be read. The owner gets one event for each query. */
+/*
+ * Memory without IB_ACCESS_REMOTE_READ cannot be read. The owner gets another event only after a
+ * query.
+ */
 static void read_violation(struct kunit *test)
 {
 	struct pair *p = test->priv;

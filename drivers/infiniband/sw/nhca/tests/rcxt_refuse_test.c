@@ -317,7 +317,7 @@ static u32 violate(struct kunit *test, struct chan *a, u64 pvo, u32 len)
 	return info.violation;
 }
 
-/* A write to a PVO that does not open the memory places nothing, and the owner gets an event. */
+/* A write to a PVO without access to the memory places nothing, and the owner gets an event. */
 static void refuse_pvo(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -345,7 +345,7 @@ static void refuse_pvo(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_channel_state(b->ch), IB_QPS_RTS);
 }
 
-/* A channel of another job cannot write, whatever it knows. */
+/* A channel of another job cannot write, even with the right keys and PVO. */
 static void refuse_other_job(struct kunit *test)
 {
 	struct pair *p = test->priv;

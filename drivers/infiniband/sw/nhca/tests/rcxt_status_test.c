@@ -164,7 +164,7 @@ static void probe_no_rcxt(struct kunit *test)
 	pair_settle(test);
 	KUNIT_EXPECT_EQ(test, chan_count(a, NHCA_CH_DROP_RCXT_KEY), 1);
 	KUNIT_EXPECT_TRUE(test, chan_idle(a));
-	/* the channel asks only for rCxts of its own, to which the status can come */
+	/* a probe must name an rCxt of its own channel, because the status goes to this rCxt */
 	wqe = chan_wqe(a, WR_PROBE);
 	wqe->chan.local_rcxt ^= BIT_ULL(32);
 	chan_bell(a);
@@ -235,7 +235,7 @@ static void status_while_sending(struct kunit *test)
 	chan_expect(test, a, NHCA_WC_CH_FRAME, IB_WC_SUCCESS);
 }
 
-/* A channel without a receive FIFO, or with a full one, drops statuses. */
+/* A channel whose receive FIFO is full drops statuses. */
 static void status_without_frame(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -289,7 +289,7 @@ static void fence_cancels(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, chan_idle(a));
 }
 
-/* A fence that is too late says that the transfer is complete. */
+/* The status that answers a late fence says that the transfer is complete. */
 static void fence_too_late(struct kunit *test)
 {
 	struct pair *p = test->priv;

@@ -260,7 +260,7 @@ static void wqe_late(struct kunit *test)
 		{ { "", NHCA_WR_CH_WRITE, { AGAIN, WR4(tid, 5), WR4(total, PAIR_SEG),
 					    WR4(length, PAIR_SEG) } },
 		  IB_WC_LOC_QP_OP_ERR, EINVAL },
-		/* rCxts of others */
+		/* rCxts that the channel does not own */
 		{ { "", NHCA_WR_CH_WRITE, { NOT_OURS } }, IB_WC_LOC_QP_OP_ERR, ENOENT },
 		{ { "", NHCA_WR_CH_READ, { NOT_OURS } }, IB_WC_LOC_QP_OP_ERR, ENOENT },
 		{ { "", NHCA_WR_CH_PROBE, { NOT_OURS } }, IB_WC_LOC_QP_OP_ERR, ENOENT },

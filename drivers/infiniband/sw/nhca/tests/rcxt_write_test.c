@@ -25,7 +25,7 @@ static void expect_local(struct kunit *test, struct chan *c, u32 i, u32 tid)
 	expect_rcxt(test, &cqe, c->ids[0], tid);
 }
 
-/* Expect that both sides know that write @i of @a is complete. */
+/* Expect the completions of write @i of @a on both sides. */
 static void expect_written(struct kunit *test, struct chan *a, u32 i, u32 tid, u32 total)
 {
 	struct nhca_cqe cqe = chan_expect(test, a, NHCA_WC_CH_WRITE, IB_WC_SUCCESS);
@@ -41,7 +41,7 @@ static void expect_written(struct kunit *test, struct chan *a, u32 i, u32 tid, u
 	expect_rcxt(test, &cqe, a->peer->ids[0], tid);
 }
 
-/* Post a write whose parts are sent again: bytes @from to @to of a transfer of @total bytes. */
+/* Post a retransmission: bytes @from to @to of a write of @total bytes. */
 static void again(struct chan *a, u32 tid, u32 total, u32 from, u32 to, u8 notify)
 {
 	struct nhca_rcxt_wr *wr = chan_wqe(a, WR_WRITE)->rcxt;
@@ -279,7 +279,7 @@ static void write_batch_beyond_region(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, pair_is(b->end->bytes + start, 5 * PAIR_SEG, 1));
 	KUNIT_EXPECT_TRUE(test, pair_clear(b->end, start, start + 5 * PAIR_SEG));
 	KUNIT_EXPECT_EQ(test, chan_count(b, NHCA_CH_DROP_PVO_RANGE), 1);
-	/* the rest of the batch and the next batch are packets of a transfer that is dead */
+	/* the rest of the batch and the next batch are packets of a transfer that has failed */
 	pair_settle(test);
 	KUNIT_EXPECT_EQ(test, chan_count(b, NHCA_CH_DROP_ABORTED), 4);
 	KUNIT_EXPECT_EQ(test, chan_count(b, NHCA_CH_RECEIVED_PACKETS), 10);
@@ -521,7 +521,7 @@ static void cancel_too_late(struct kunit *test)
 
 /*
  * A canceled write sends no more packets and completes with a flush error, if it is signaled. The
- * cancel completes after it, when no packet refers to the pages.
+ * cancel completes after the write, when no packet refers to the pages.
  */
 static void cancel_while_sent(struct kunit *test)
 {

@@ -73,7 +73,7 @@ static inline void fixture_exit(struct kunit *test)
 			__free_page(f->pages[i]);
 }
 
-/* Return: the byte that @key opens at @va, or an error. */
+/* Return: the byte at @va, read with @key, or an error. */
 static inline int peek(const struct nhca_key_user *key_user, u32 key, u64 va)
 {
 	struct nhca_iter it;

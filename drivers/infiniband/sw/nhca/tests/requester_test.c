@@ -136,8 +136,7 @@ static void fail_later_test(struct kunit *test)
 
 /*
  * Of two SENDs only the first is signaled: the second requests the ACK of both. If the second
- * cannot be sent at first, it still requests the ACK when it is sent. The requester once forgot
- * this.
+ * cannot be sent at first, it still requests the ACK when it is sent. An earlier requester did not.
  */
 static void unsent_ackreq_test(struct kunit *test)
 {
@@ -173,7 +172,7 @@ static void unsent_ackreq_test(struct kunit *test)
 
 /*
  * An ACK is missing, but the packet that requests it cannot be sent. Without a timeout nothing else
- * would run the requester again, so the requester sets the timer. It once ignored the failure.
+ * would run the requester again, so the requester sets the timer. An earlier requester did not.
  */
 static void unsent_again_test(struct kunit *test)
 {
@@ -458,7 +457,10 @@ static void timer_asks_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_TIMEOUT), 1);
 }
 
-/* In SQD the requester requests an ACK of the last packets, and the event follows this ACK. */
+/*
+ * In SQD the requester requests an ACK of the last packets, and IB_EVENT_SQ_DRAINED follows this
+ * ACK.
+ */
 static void drain_asks_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * KUnit: `rdma resource' finds an object that is being destroyed: in kernels without
- * rdma_restrack_begin_del() the RDMA core forgets an object after the driver has destroyed it.
+ * rdma_restrack_begin_del() the RDMA core removes an object from its table only after the driver
+ * has destroyed the object.
  */
 #include <linux/skbuff.h>
 

@@ -32,7 +32,10 @@ static unsigned long walk(const struct nhca_ring *r, u32 start, u32 steps, u32 f
 	return bad;
 }
 
-/* An index leads to its slot, for all sizes and strides, also where it or its sign bit wraps. */
+/*
+ * An index leads to its slot, for all sizes and strides, also where the index or its sign bit
+ * wraps.
+ */
 static void ring_slot_test(struct kunit *test)
 {
 	struct nhca_ring r = { .hdr = (void *)0x10000 };

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: the remote key manager while threads open, use and close keys at the same time. */
+/*
+ * KUnit: the remote key manager while threads open, use and close keys at the same time. A ref is
+ * an R_Key reference (struct nhca_rkey_ref).
+ */
 #include <kunit/test.h>
 #include <linux/cpumask.h>
 #include <linux/delay.h>
@@ -66,7 +69,7 @@ static void race_expect_no_hold(struct kunit *test)
  * @ref:     ref of its present operation
  * @late:    refs that came after the key was closed, and were dropped
  * @stopped: operations that were revoked while in progress
- * @bytes:   memory that each key opens to the thread, which writes it with plain stores
+ * @bytes:   memory behind each key, which the thread writes with plain stores
  */
 struct race_worker {
 	struct race *race;
@@ -279,7 +282,7 @@ struct race_long {
 	unsigned int wrong;
 };
 
-/* Return: the sweep that has checked the first ref but not yet the last, or 0. */
+/* Return: the sweep that has revoked the last ref, which it checks first, but not refs[0]; or 0. */
 static unsigned int race_middle(const struct race_long *l)
 {
 	unsigned int sweep;

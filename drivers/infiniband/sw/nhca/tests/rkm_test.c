@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * KUnit: the remote key manager: the timing diagrams of the reference step by step, and random
- * histories compared with a model of the reference's manager.
+ * histories compared with a model of the reference's manager. A ref is an R_Key reference (struct
+ * nhca_rkey_ref).
  */
 #include <kunit/test.h>
 #include <linux/prandom.h>
