@@ -388,12 +388,12 @@ static unsigned int rkm_model_count(void)
  * struct rkm_history - state of a random history
  * @rnd:     random number generator
  * @pd:      number of the domain of the sweep in progress
- * @key:     number of its key; meanwhile no new ref of it is taken
+ * @key:     number of the key of this sweep; during the sweep no new ref to this key is taken
  * @under_way: a sweep is in progress
- * @revoked: refs that it has revoked, counted in the slots
+ * @revoked: refs that this sweep has revoked, counted in the slots
  * @steps:   steps of the history so far
  * @sweeps:  sweeps that are done
- * @total:   refs that they have revoked
+ * @total:   refs that these sweeps have revoked
  */
 struct rkm_history {
 	struct rnd_state rnd;
@@ -470,8 +470,8 @@ static bool rkm_do_sweep(struct kunit *test, struct rkm_history *hi)
 
 /*
  * Do a step of the sweep in progress. In the model, also revoke each ref that the step has revoked
- * rightly, by domain and key. At the end the model's own sweep must find nothing, and the counts
- * must agree. Return: false if they do not.
+ * if domain and key match. At the end the model's own sweep must find nothing, and the counts must
+ * agree. Return: false if they do not.
  */
 static bool rkm_do_step(struct kunit *test, struct rkm_history *hi)
 {

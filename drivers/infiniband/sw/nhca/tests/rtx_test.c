@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: the congestion window, and when a requester retransmits. Tables contain the times. */
+/*
+ * KUnit: the congestion window, and when a requester retransmits. The cases pass all times as
+ * arguments.
+ */
 #include <kunit/test.h>
 #include <linux/kernel.h>
 #include <linux/jiffies.h>
@@ -16,7 +19,10 @@ static void window_table_test(struct kunit *test)
 {
 	static const struct {
 		struct nhca_window before;
-		/* PSNs acknowledged; 0: a loss; -1: a loss with a stall */
+		/*
+		 * PSNs acknowledged; 0: a loss; -1: a loss with a timeout (@stalled of
+		 * nhca_window_shrink())
+		 */
 		int acked;
 		struct nhca_window after;
 	} steps[] = {

@@ -142,7 +142,7 @@ static inline int run_init(struct kunit *test)
 
 static inline void run_exit(struct kunit *test)
 {
-	/* the region waits for packets that a test which has failed left */
+	/* free packets that a failed test has left, because the region waits for them */
 	__skb_queue_purge(&run->sent);
 	kfree_skb(run->b.skb);
 	nhca_zcopy_put(run->b.zcopy);

@@ -90,7 +90,7 @@ static u32 fit(u32 pieces)
 static const struct {
 	struct kind kind;
 	u32 count;
-	/* pieces of a packet; 0: they cannot be counted so, and only lists are tried */
+	/* pieces of a packet; 0: the number varies, so the row is tested only with frag_lists */
 	u32 pieces;
 } rows[] = {
 	{ { MIDDLE, PAGE_SIZE }, 64, 1 },
@@ -180,7 +180,7 @@ static void none_test(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, run->b.skb);
 	KUNIT_EXPECT_EQ(test, add_run(test, &long_kind, 0, 4), 0);
 	KUNIT_EXPECT_NULL(test, run->b.skb);
-	/* a key that opens nothing */
+	/* an L_Key of no region */
 	local_bh_disable();
 	packet(test, &pages, 0, U32_MAX);
 	run->sge.lkey += 256;

@@ -91,7 +91,7 @@ static void reads_test(struct kunit *test)
 
 	skb = turns(test, READ_REQUEST, FIX_RQ_PSN, 4, 4 * FIX_MTU, 8);
 	KUNIT_EXPECT_EQ(test, receive(test, skb, 8, 4), 3);
-	/* all are answered once, and those of a QP in order */
+	/* all READs are answered once, and the READs of a QP in order */
 	KUNIT_ASSERT_EQ(test, f->nsent, 8 * 4);
 	for (i = 0; i < f->nsent; i++) {
 		h = &f->sent[i].hdr;
@@ -99,7 +99,7 @@ static void reads_test(struct kunit *test)
 	}
 }
 
-/* An ACK lets the requester send, and these packets use the budget, too. */
+/* An ACK lets the requester send, and these packets also use the budget. */
 static void acks_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -136,7 +136,7 @@ static void long_response_test(struct kunit *test)
 	skb = turns(test, READ_REQUEST, FIX_RQ_PSN, 256, PAGE_SIZE, QPS);
 	local_bh_disable();
 	all = nhca_rx_batch(f->dev->nn, skb, false, &pos, &budget);
-	/* in a worker the functions that the fixture replaces would be the real ones */
+	/* a worker would call the real functions, which the fixture replaces only in this thread */
 	for (i = 0; i < QPS; i++)
 		rest[i] = cancel_work(&qps[i]->piggyback->rest);
 	local_bh_enable();

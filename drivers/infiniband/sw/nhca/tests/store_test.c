@@ -139,7 +139,7 @@ static void disk_end_all(struct disk *d)
 
 /*
  * Read @len bytes at @off for operation @op of d->f[i], and compare them with @seed.
- * Return: 0; -EAGAIN: it waits; -EIO; -EILSEQ: wrong bytes.
+ * Return: 0; -EAGAIN: d->f[i] waits; -EIO; -EILSEQ: wrong bytes.
  */
 static int fetch(struct disk *d, int i, u64 op, u64 off, u32 len, u64 ahead, u8 seed)
 {
@@ -315,7 +315,9 @@ static void error_test(struct kunit *test)
 	disk_end(d, 0, -ENODATA);
 	KUNIT_EXPECT_EQ(test, d->told[0], 1);
 	KUNIT_EXPECT_EQ(test, fetch(d, 0, 1, 0, 100, 0, 0), -EIO);
-	/* the same error again: an engine that built a batch tries the packet again alone */
+	/*
+	 * the error is reported again, because an engine that built a batch tries the packet alone
+	 */
 	KUNIT_EXPECT_EQ(test, fetch(d, 0, 1, 0, 100, 0, 0), -EIO);
 	KUNIT_EXPECT_EQ(test, d->store->errors, 1);
 	KUNIT_EXPECT_EQ(test, d->store->last_error, ENODATA);
@@ -471,8 +473,9 @@ struct crowd {
 };
 
 /*
- * An owner in line for an ARR is resumed although those before it in the line are dead: each ARR
- * that becomes free wakes only the first in line, and a dead owner does not use it.
+ * An owner that queues for an ARR is resumed even if owners before it in the queue were destroyed:
+ * each ARR that becomes free wakes only the first owner, and a destroyed owner does not use the
+ * ARR.
  */
 static void line_test(struct kunit *test)
 {
@@ -492,7 +495,7 @@ static void line_test(struct kunit *test)
 		c->dead[i] = nhca_fault_alloc(resumed, &c->dead_told[i]);
 		KUNIT_EXPECT_EQ(test, fetch_by(d, c->dead[i], 1, i * PAGE_SIZE, 100, 0), -EAGAIN);
 	}
-	/* the last in line lives, the others are destroyed */
+	/* the last owner in the queue stays, the others are destroyed */
 	KUNIT_EXPECT_EQ(test, fetch(d, 1, 1, 0, 100, 0, 0), -EAGAIN);
 	for (i = 0; i < DEAD; i++)
 		nhca_fault_free(c->dead[i]);
@@ -512,8 +515,8 @@ static void line_test(struct kunit *test)
 }
 
 /*
- * Owners that were destroyed have left blocks that they never used. These blocks do not keep
- * another owner in line for ever, even if the pool has only as many ARRs as PMBs.
+ * Owners that were destroyed have left blocks that they never used. These blocks do not make
+ * another owner wait forever, even if the pool has only as many ARRs as PMBs.
  */
 static void dead_blocks_test(struct kunit *test)
 {

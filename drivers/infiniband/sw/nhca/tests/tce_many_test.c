@@ -110,8 +110,8 @@ static void model_free(struct kunit *test, struct tce_model *m, unsigned int i)
 }
 
 /*
- * Expect that entries of a random range are as they were set. If ranges overlapped, others would
- * have changed them.
+ * Expect that entries of a random range are as they were set. If ranges overlapped, other ranges
+ * would have changed these entries.
  */
 static void model_look(struct kunit *test, struct tce_model *m)
 {
@@ -179,7 +179,7 @@ static void model_run(struct kunit *test, struct tce_model *m, unsigned int step
 				tables = t + 1;
 		cond_resched();
 	}
-	/* the random run has reached both ends */
+	/* the number of ranges has reached @m->max and 0 several times */
 	KUNIT_EXPECT_GE(test, full, 3);
 	KUNIT_EXPECT_GE(test, empty, 2);
 	kunit_info(test, "%u steps, %u times full, %u times empty, up to table %u\n",
@@ -372,7 +372,7 @@ static int race_reader_run(void *arg)
 	return 0;
 }
 
-/* Return: true if each reader and each writer has had its share. */
+/* Return: true if each reader has more than 100 hits, and each writer more than 500 steps. */
 static bool race_enough(const struct race *race, unsigned int readers)
 {
 	unsigned int i;

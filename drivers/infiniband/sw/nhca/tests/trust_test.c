@@ -91,7 +91,7 @@ static void uc_notice_test(struct kunit *test)
 
 /*
  * If a peer does not answer, the first retransmission has an ICRC. The peer may be another
- * implementation now, which drops packets without one.
+ * implementation now, which drops packets without an ICRC.
  */
 static void plain_again_test(struct kunit *test)
 {
@@ -299,7 +299,7 @@ static void same_host_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, nhca_peer_same_host(f->qp));
 	marked(test, peer->mark);
 	KUNIT_EXPECT_TRUE(test, nhca_peer_same_host(f->qp));
-	/* the peer has received packets, too; the path stays open for longer than the test takes */
+	/* the peer has also received packets; the path stays open for longer than the test takes */
 	f->qp->loop_until = jiffies + 1000 * HZ;
 	peer->loop_until = jiffies + 1000 * HZ;
 	KUNIT_EXPECT_TRUE(test, way_is_open(test, peer));
@@ -321,7 +321,7 @@ static void same_host_test(struct kunit *test)
 
 /* ---- where receives are placed ---- */
 
-/* An element of a receive may be longer than its region if the message is not, as on adapters. */
+/* An SGE of a receive may extend beyond its region if the message does not, as on adapters. */
 static void long_element_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;

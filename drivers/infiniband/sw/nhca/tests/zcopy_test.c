@@ -26,7 +26,7 @@
 
 /**
  * struct end - a device and its only flow
- * @txq:    account of the device
+ * @txq: packet count of the device
  * @flow:   the flow
  * @kicked: number of kicks of the flow
  */
@@ -297,8 +297,8 @@ static int wait_thread(void *arg)
 }
 
 /*
- * Return: true if the thread comes back. The limit is a number of sleeps: the thread can run in
- * each of them, also on a machine that has just paused for seconds.
+ * Return: true if the wait of the thread has ended. The limit is a number of sleeps: the thread can
+ * run in each of them, also on a machine that has just paused for seconds.
  */
 static bool comes_back(struct waiter *w, int sleeps)
 {
@@ -352,7 +352,7 @@ static void device_test(struct kunit *test)
 	end_free(other);
 }
 
-/* Return: a process whose address space @mm has @users users; 0: it is dead. */
+/* Return: a process whose address space @mm has @users users; 0: it has exited. */
 static struct nhca_pageref_owner owner_with(struct mm_struct *mm, int users)
 {
 	atomic_set(&mm->mm_users, users);
@@ -360,9 +360,9 @@ static struct nhca_pageref_owner owner_with(struct mm_struct *mm, int users)
 }
 
 /*
- * A kernel thread that removes a device waits for the packets of a process that lives, without a
- * time limit: the process may write to its buffers afterwards.  If the process dies meanwhile, the
- * wait ends.
+ * A kernel thread that removes a device waits without a time limit for the packets of a process
+ * that has not exited, because the process may write to its buffers afterwards. If the process
+ * exits meanwhile, the wait ends.
  */
 static void living_test(struct kunit *test)
 {
