@@ -282,8 +282,8 @@ static void rnr_test(struct kunit *test)
 }
 
 /*
- * The longest message, 2^23 packets, gets an RNR NAK. The requester accepts the NAK although its
- * PSN is half of all PSNs before the next request, and sends nothing before the NAK comes.
+ * The longest message, 2^23 packets, gets an RNR NAK. The requester accepts the NAK, and sends
+ * nothing before the NAK comes.
  */
 static void longest_rnr_test(struct kunit *test)
 {
