@@ -72,8 +72,8 @@ static void iwarp_meet(void)
 }
 
 /*
- * Both ends connect their queue pairs in the same order.  The rdma_cm_id lives until the program
- * ends.  Retry with another local port if rdma_cm has chosen one that TCP still has in use.
+ * Both ends connect their queue pairs in the same order. The rdma_cm_id exists until the program
+ * ends. Retry with another local port if rdma_cm has chosen one that TCP still has in use.
  */
 static void iwarp_connect(struct ibv_qp *qp)
 {

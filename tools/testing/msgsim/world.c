@@ -473,7 +473,7 @@ void node_exchange(uint32_t a, uint32_t b)
 		nhcadv_msg_reconnect(world.nodes[a].peers[b].msg, bytes, size);
 }
 
-/* Bytes of an abandoned write may land until the peer has disconnected too. */
+/* Bytes of an abandoned write may be placed until the peer has also disconnected. */
 static void settle(struct op *op)
 {
 	if (op->remote >= 0 && !world.nodes[op->to].peers[op->from].msg) {

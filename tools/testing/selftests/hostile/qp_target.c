@@ -304,7 +304,7 @@ static void do_counters(FILE *out)
 	fprintf(out, "\n");
 }
 
-/* Register a region that lives as long as the program. */
+/* Register a region that exists until the program ends. */
 static void do_long(FILE *out, size_t bytes)
 {
 	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

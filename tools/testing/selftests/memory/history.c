@@ -5,11 +5,11 @@
  *
  *   peers: history -S [options]          owners: history [options] HOST
  *
- * Each owner has a model of its objects: which key opens which bytes, and with which rights.  A
- * step registers, deregisters, binds, invalidates, or has the peer WRITE, READ or FETCH_ADD through
- * a key, which is valid, old or unknown.  The model predicts the result.  After every access the
- * owner compares its whole memory with the model's.  The peer is a process that a listener forks
- * for each owner, and that executes commands from a socket.  Options: see main().
+ * Each owner has a model of its objects: which key gives access to which bytes, and with which
+ * rights. A step registers, deregisters, binds, invalidates, or has the peer WRITE, READ or
+ * FETCH_ADD through a key, which is valid, old or unknown. The model predicts the result. After
+ * every access the owner compares its whole memory with the model's. The peer is a process that a
+ * listener forks for each owner, and that executes commands from a socket. Options: see main().
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -447,7 +447,7 @@ struct target {
 	const char *what;
 };
 
-/* A key and the bytes that it opens: none if it is old, unknown, or of another protection domain */
+/* A key and the bytes to which it gives access: none if it is old, unknown, or of another domain */
 static struct target some_key(void)
 {
 	uint32_t dice = rnd() % 100;

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * keys: a guessed or old key opens no memory.
+ * keys: a guessed or old key gives access to no memory.
  *
  *   owner: keys [options]          peer: keys [options] HOST
  *
- * The owner has writable regions and windows.  The peer writes 64 bytes to addresses in them
- * through guessed keys: a random number, a valid key with another variant, or a number near a valid
- * key.  On an unreliable connection the responder drops such a packet, and the queue pair still
- * works.  After each batch a write with a valid key proves that.  Then the peer tries the keys of
- * deregistered regions, and with -f those of a file (from before the module was reloaded), on
- * memory that other keys open now.  The memory has the same address in each run.  Options: see
- * main().
+ * The owner has writable regions and windows. The peer writes 64 bytes to addresses in them through
+ * guessed keys: a random number, a valid key with another variant, or a number near a valid key. On
+ * an unreliable connection the responder drops such a packet, and the queue pair still works. After
+ * each batch a write with a valid key proves that. Then the peer tries the keys of deregistered
+ * regions, and with -f those of a file (from before the module was reloaded), on memory to which
+ * other keys give access now. The memory has the same address in each run. Options: see main().
  */
 #define _GNU_SOURCE
 #include <getopt.h>
@@ -249,7 +248,7 @@ static void guess(void)
 	if (dice < 2) {
 		key = rnd();
 	} else {
-		/* an address that the neighboring key opens */
+		/* an address to which the neighboring key gives access */
 		at = which * (EACH / PIECE) + at % (EACH / PIECE);
 		if (dice == 2)
 			key = live[which] ^ (1 + rnd() % 255);

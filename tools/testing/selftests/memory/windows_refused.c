@@ -491,8 +491,8 @@ bool promise(struct pair *p)
 					      .more_access = IBV_ACCESS_MW_BIND }))
 		return false;
 	/*
-	 * how many messages are interrupted is chance, and few are on one CPU: continue until
-	 * enough are
+	 * the number of interrupted messages is random, and small on one CPU: continue until 20
+	 * messages were interrupted
 	 */
 	for (int i = 0; i < 300 || (amid < 20 && i < 6000); i++) {
 		struct ibv_mw *mw = new_window(both[i % 2]);

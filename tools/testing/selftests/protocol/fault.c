@@ -191,7 +191,8 @@ static bool lost_for_good(struct pair *p)
 
 /*
  * IBTA 9.7.6.1.3: a peer that does not answer is reported after at most four local ACK timeouts for
- * each try.  The probes of a connection that knows its round trip do not make that longer.
+ * each try. Probes, which a connection sends after it has measured its round trip, do not extend
+ * this time.
  */
 static bool lost_in_time(struct pair *p)
 {

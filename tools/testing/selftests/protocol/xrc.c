@@ -289,7 +289,7 @@ static bool remote_memory(struct pair *p)
 	if (!ended(&w, IBV_WC_REM_ACCESS_ERR, "FETCH_ADD with another SRQ's domain"))
 		return false;
 
-	/* a closed key opens no memory to XRC requests either */
+	/* a closed key gives XRC requests no access either */
 	VERB(ibv_dereg_mr(s[0].mr));
 	REQUEST(&w, 9, s[0].srqn, 8, ibv_wr_rdma_write(x, rkey, at));
 	if (!ended(&w, IBV_WC_REM_ACCESS_ERR, "WRITE to a deregistered region"))
@@ -318,7 +318,7 @@ static bool numbers_refused(struct pair *p)
 	REQUEST(&w, 1, other.srqn, 8, ibv_wr_send(x));
 	if (!ended(&w, IBV_WC_REM_INV_REQ_ERR, "an SRQ of another XRC domain"))
 		return false;
-	/* libnhca knows the numbers of all SRQs */
+	/* libnhca has a number for each SRQ, even for one that is not for XRC */
 	if (dev.nhca && !ibv_get_srq_num(srq, &srqn)) {
 		REQUEST(&w, 2, srqn, 8, ibv_wr_send(x));
 		if (!ended(&w, IBV_WC_REM_INV_REQ_ERR, "an SRQ that is not for XRC"))

@@ -27,8 +27,8 @@
 #define CHALLENGED	(1u << NHCADV_CHALLENGED)
 
 /*
- * For what reasons packets of a kind of rcxt_forge may be dropped.  If @why is 0, the device drops
- * them before a channel sees them.
+ * For what reasons packets of a kind of rcxt_forge may be dropped. If @why is 0, the device drops
+ * them before they reach a channel.
  */
 static const struct kind {
 	const char *name;

@@ -18,7 +18,7 @@
 #define DROPS		(NHCADV_CHALLENGED + 1)
 #define QUIET_US	50000
 
-/* Counters of packets that the device drops before a channel sees them */
+/* Counters of packets that the device drops before they reach a channel */
 enum device_drop { NO_QP, BAD_LENGTH, TOO_SHORT, BAD_OPCODE, BAD_VERSION, BAD_ICRC, BAD_ADDR,
 		   DEVICE_DROPS };
 

@@ -111,7 +111,7 @@ static void once(uint8_t *count, uint64_t k, const char *what)
 }
 
 /*
- * A message on the TCP socket: a new address when no path is alive, or @over when the sender has
+ * A message on the TCP socket: a new address when no path works, or @over when the sender has
  * completed everything.
  */
 struct word {
