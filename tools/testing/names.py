@@ -91,7 +91,7 @@ def functions(linux, core):
 
 
 def files(linux):
-    """The paths that do not exist, neither from the root nor as the end of the path of a file."""
+    """The file names in prose() that fit no file of the project or of the kernel."""
     ours = [str(path.relative_to(ROOT)) for path in ROOT.rglob("*")
             if path.is_file() and not {"build", ".git"} & set(path.relative_to(ROOT).parts)]
     ends = {name[start:] for name in ours

@@ -44,7 +44,7 @@ def sources():
 
 
 def arrows(texts):
-    """Generates (path, what it uses, room of that) for each use of another room."""
+    """Generates (path, the name that it uses, the room of the name) for each use of another room."""
     owner = {}
     for path, text in texts.items():
         if path.suffix == ".c":
@@ -56,13 +56,13 @@ def arrows(texts):
             if target in texts and room_of(target) != room:
                 yield path, target.relative_to(DRIVER), room_of(target)
         for name in sorted(set(re.findall(r"\bnhca_\w+", text))):
-            # The prototype of a header is no use: headers count where they are included.
+            # A prototype in a header is not a use: the header counts where it is included.
             if path.suffix == ".c" and owner.get(name, room) != room:
                 yield path, f"{name}()", owner[name]
 
 
 def circles(graph):
-    """The groups of rooms of which each reaches each other one."""
+    """The groups of rooms in which each room reaches every other room."""
     reach = {}
     for room in graph:
         found, left = set(), [room]

@@ -123,7 +123,7 @@ bench_alone() {
 	fi
 }
 
-# With one node both ends are on it. With two, node 1 is the passive end.
+# With one node both ends are on this node. With two, node 1 is the passive end.
 bench_load() {
 	local name=$1 ok= program=${BENCH_PROGRAM:-load}
 	shift

@@ -91,7 +91,7 @@ class Guest:
         return self.process is not None and self.process.poll() is None
 
     def status(self):
-        """The exit status of the script; None while it runs, 124 if the guest died."""
+        """The exit status of the script; None while it runs, 124 after declare_dead()."""
         try:
             return int(self.status_file.read_text())
         except (OSError, ValueError):
@@ -117,7 +117,7 @@ class Guest:
         return self.console.read_bytes()[:self.judged].decode(errors="replace")
 
     def declare_dead(self, why):
-        """Writes the status file of a dead guest, so that barriers of the other nodes end."""
+        """Writes the status file of a guest that ended or failed, so that barriers of the other nodes end."""
         if not self.status_file.exists():
             self.error_file.write_text(why + "\n")
             self.status_file.write_text("124\n")

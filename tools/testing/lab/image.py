@@ -104,7 +104,7 @@ def make_disk(tree, disk):
 def ensure(release, packages=(), fresh=False, packaged=False):
     """The image of a release, with additional packages. It is created if it is not in the cache.
 
-    packaged: install an rdma-core that the lab builds as Debian packages, so that dpkg knows it."""
+    packaged: install an rdma-core that the lab builds as Debian packages, so that it is in the database of dpkg."""
     if release not in RELEASES:
         raise say.LabError(f"unknown release {release}; known are {', '.join(RELEASES)}")
     paths.need_root()
@@ -149,7 +149,7 @@ def _base(release, fresh):
 
 
 def _layer(name, below, parts, fill):
-    """A layer over others. fill(root, log) writes its tree if it is not in the cache."""
+    """A layer over other layers. If it is not in the cache, fill(root, log) writes its tree."""
     key = _key([[(layer / "key").read_text() for layer in below], *parts])
     folder = paths.IMAGES / f"{name}+{key[:12]}"
     with paths.lock(folder.name):
@@ -198,7 +198,7 @@ def _rdma_core_layer(release, base):
 
 
 def _rdma_core_packages(release, base):
-    """The layer with rdma-core as Debian packages, built by its own debian/, in place of the release's packages."""
+    """The layer with Debian packages of rdma-core, built by its own debian/, in place of the release's packages."""
     source = sources.rdma_core()
 
     def fill(root, log):

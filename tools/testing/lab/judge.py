@@ -7,7 +7,7 @@ import re
 STAMP = r"^\s*(?:<\d+>)?\[ *\d+\.\d+\](?:\[[^\]]*\])? "
 
 # A program that crashes in a library because of its own bug, with any driver: qperf 0.4.11, after each bandwidth
-# test. Its test checks the results.
+# test. The test that runs qperf checks its results.
 MORTAL = r"qperf"
 
 BAD = re.compile("|".join([
@@ -35,7 +35,7 @@ BAD = re.compile("|".join([
     r"refcount_t:",
     r"unregister_netdevice: waiting",
     # The number of suspected leaks is not a report, because guest/lost prints each leak that counts. With fault
-    # injection kmemleak's own allocations also fail, and it then scans the full object.
+    # injection kmemleak's own allocations also fail, and kmemleak then scans the full object.
     r"kmemleak: (?!Kernel memory leak detector|Automatic memory scanning|\d+ new suspected|"
     r"Cannot allocate a scan area, scanning the full object$|$)",
     r"ODEBUG:",
@@ -99,9 +99,9 @@ FLAGS_BITS = 22
 def is_emulators(report):
     """True if a report is the result of a bug in QEMU's emulation.
 
-    When QEMU emulates several CPUs in parallel, one may execute a breakpoint that the kernel has already removed
-    from its code again (static keys), which the kernel then does not know. Sometimes undefined flags are set in
-    EFLAGS. No driver can cause or prevent either."""
+    When QEMU emulates several CPUs in parallel, a CPU may execute a breakpoint of a static key that the kernel has
+    already removed from its code. The kernel then reports an unknown breakpoint. Sometimes undefined flags are set in
+    EFLAGS. No driver can cause or prevent these errors."""
     return any("Oops: int3" in line or
                any(int(flags, 16) >> FLAGS_BITS for flags in FLAGS.findall(line)) for line in report)
 

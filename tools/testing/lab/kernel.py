@@ -4,7 +4,7 @@
 A kernel is an additional disk layer of the guests' root, with /boot and /lib/modules. Its build tree stays in
 build/lab/kernels, because modules are built against it. The kernel `uml` is the user-mode Linux that
 `--machine uml` runs as a process, and `uml-NAME` is the same with `--kernel NAME`. kernels/uml.patch has
-corrections of the source for these."""
+corrections of the source for user-mode Linux."""
 
 import dataclasses
 import hashlib
@@ -88,7 +88,7 @@ def user_mode(name):
 
 
 def make(name):
-    """A kernel from the cache. A build takes ten to thirty minutes on two CPUs."""
+    """A kernel from the cache, or a new build, which takes five to thirty minutes on two CPUs."""
     recipe = GUEST
     if name.startswith(USER_MODE):
         recipe = PROCESS if name == USER_MODE else PROCESS_CHECKED

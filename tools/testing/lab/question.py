@@ -47,8 +47,8 @@ def summary(guest, begin):
 
 
 class _connected:
-    """Connects to a unix socket in the run's folder; None if it fails. The path may be too long for a unix socket,
-    so it connects from inside the folder."""
+    """A connection to a unix socket in the run's folder; None if there is none. The path may be too long for a unix
+    socket, so connect from inside the folder."""
 
     def __init__(self, guest, name):
         self.path = guest.run / f"{name}.{guest.number}.sock"

@@ -120,8 +120,8 @@ class Lab:
         link.replace(paths.RUNS / "latest")
 
     def _read_disks(self):
-        """Reads the disks into the page cache. On the instruction clock the time of a guest advances fast while it
-        is idle, so minutes would pass for it while it waits for a slow disk."""
+        """Reads the disks into the page cache. On the instruction clock the time of an idle guest advances fast,
+        so minutes of guest time would pass while the guest waits for a slow disk."""
         for disk in self.disks:
             with open(disk, "rb") as content:
                 while content.read(1 << 22):
@@ -272,7 +272,7 @@ def wait(lab, script_seconds):
 def verdict(lab, failures):
     """Prints the failures of each node. Returns the exit status of the run.
 
-    It also writes them to result.json in the run's folder, for programs."""
+    It also writes the failures to result.json in the run's folder, for programs."""
     bad = False
     result = {"folder": str(lab.folder), "nodes": {}}
     for one in lab.guests:

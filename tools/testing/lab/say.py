@@ -33,7 +33,7 @@ def last_lines(path, count):
 
 
 def die_with_parent():
-    """For a child process: makes the kernel kill it when the lab dies, even by SIGKILL."""
+    """For a child process: makes the kernel kill the child when the lab ends, even by SIGKILL."""
     import ctypes  # noqa: PLC0415 - only the child needs it
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 

@@ -67,8 +67,8 @@ def _private_apt(suite="trixie"):
 def linux(release="trixie"):
     """The folder in build/src with the source of a release's kernel. The first call fetches it.
 
-    trixie's source is for checkpatch, KUnit and debug kernels, and also that of the RT kernel. The source of
-    backports is for user-mode guests. It is the newest version at the time when it was fetched."""
+    The source of trixie is for checkpatch, KUnit, the debug kernels and the RT kernel. The source of backports is
+    for user-mode guests; it is the newest version at the time when it was fetched."""
     release = "trixie" if release == "rt" else release
     prefix = "linux-" if release == "trixie" else f"linux-{release}-"
     with paths.lock("sources"):

@@ -3,7 +3,7 @@
 
 A guest is a process of the host with its own kernel, so a test of millions of rounds needs no KVM. It runs in its
 own mount and pid namespaces, in a root with little more than the image's /usr. In this way the kernel finds the
-C library that it was linked with, its hostfs reaches only the folders that other guests see by 9p, and its helper
+C library that it was linked with, its hostfs reaches only the folders that other guests mount by 9p, and its helper
 processes end with it."""
 
 import os

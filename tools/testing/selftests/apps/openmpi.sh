@@ -25,7 +25,7 @@ printf 'StrictHostKeyChecking no\nLogLevel ERROR\n' > /root/.ssh/config
 /usr/sbin/sshd
 barrier
 
-# mpi NAME "MCA AND ENVIRONMENT" ARGS...: run two ranks on each node, which are more than its CPUs
+# mpi NAME "MCA AND ENVIRONMENT" ARGS...: run two ranks on each node, more than the node has CPUs
 mpi() {
 	local name=$1 how=$2 before
 	shift 2

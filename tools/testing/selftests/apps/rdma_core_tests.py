@@ -79,7 +79,7 @@ def tests_of(suite):
 
 
 def run_child(tests):
-    """Runs tests in a child. Returns ({test id: (verdict, why)}, true if the child died in a test)."""
+    """Runs tests in a child. Returns ({test id: (verdict, why)}, true if the child ended during a test)."""
     mine, its = os.pipe()
     child = os.fork()
     if not child:

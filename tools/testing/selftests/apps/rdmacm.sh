@@ -10,7 +10,7 @@
 
 . "$LAB_SRC/selftests/lib/lib.sh"
 
-# cmtime exits with 0 even after a failure, so check that it printed its two tables of results. It also
+# cmtime exits with 0 even after a failure, so check that it printed its two tables of results. cmtime also
 # opens a TCP connection over IPv4, so for IPv6 pass a host name with both addresses: librdmacm prefers IPv6.
 cmtime_checked() {
 	echo "set -o pipefail; cmtime $* | tee /dev/stderr | grep -c '^disconnect' | grep -qx 2"

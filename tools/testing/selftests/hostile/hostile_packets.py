@@ -122,7 +122,7 @@ def bad_icrc(lab):
 
 
 def ip_options(lab):
-    """The ICRC is not defined for such a header (A17.3.3), so these packets are dropped, and counted."""
+    """The ICRC is not defined for an IP header with options (A17.3.3), so these packets are dropped and counted."""
     qp = Qp(lab, "RC")
     packet = lab.wire.with_options(lab.wire.packet(qp.write(b"12345678")))
     lab.counted(lambda: lab.wire.send_raw(packet), {"rx_bad_length": 1}, "a header with options")
@@ -424,7 +424,7 @@ RC_REQUESTS = {SEND_FIRST: (ACK, 0), SEND_ONLY: (ACK, 0), SEND_ONLY_IMM: (ACK, 0
                WRITE_LAST_IMM: (ACK, NAK_INVALID),
                # The QP does not permit FLUSH.
                FLUSH: (ACK, NAK_INVALID), ATOMIC_WRITE: (READ_RESP_ONLY, 0),
-               # It names a key that does not exist.
+               # The Invalidate names a key that does not exist.
                SEND_ONLY_INV: (ACK, (NAK_INVALID, NAK_ACCESS, NAK_OPERATION))}
 # States in which a receive queue works. An RC QP has no state SQE.
 TAKING = {"RC": ("RTR", "RTS", "SQD"), "UC": ("RTR", "RTS", "SQD", "SQE"),

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: packets that are mutated in the middle of traffic change no byte, and end no connection whose PSN window they miss
+# purpose: packets mutated in the middle of traffic change no byte of data, and end no connection if their PSN is outside its window
 # tier: check
 # lab: --nodes 2 --timeout 400
 # lab rxe: --nodes 2 --driver 1=nhca,2=rxe --timeout 400
@@ -19,7 +19,8 @@
 
 count=${COUNT:-20000}
 rate=${RATE:-5000}
-# Mutated packets for each transfer. An emulated guest, and one with checkers, processes them slower than they are sent.
+# Mutated packets for each transfer. An emulated guest, and one with checkers, processes packets slower than the
+# attacker sends them.
 round=$((count < 200000 ? count : 200000))
 limit=$((120 + 4 * round / rate))
 seed=${SEED:-$RANDOM}

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: a user who reaches a limit is refused; other users still get their part, and their round trips take no longer
+# purpose: a user who reaches a limit is refused; other users still get objects and memory, and their round trips stay fast
 # tier: check
 # lab: --nodes 1 --timeout 300
 # lab long: --nodes 1 --timeout 300 --env P99_RATIO=2
@@ -23,7 +23,7 @@ user() {
 }
 
 # deferred_ready [CGROUP]: wait until the greedy user has created its QPs, move it out of the cgroup and let it send.
-# The QPs stay charged to the cgroup in which they were created. The process itself could not run in a full one.
+# The QPs stay charged to the cgroup in which they were created. The process could not run in a full cgroup.
 deferred_ready() {
 	local tries
 	for tries in $(seq $((300 * SLOWER))); do
@@ -35,7 +35,7 @@ deferred_ready() {
 }
 
 # greedy_begins KIND [CGROUP]: start a greedy user and wait until it has taken all that it can. TAKEN is then the
-# number, and REFUSED the error that ended it.
+# number that the user has taken, and REFUSED the error of the first refused request.
 greedy_begins() {
 	local tries
 	(
@@ -178,7 +178,7 @@ slow_ends() {
 }
 
 # deferred MOST [CGROUP]: each of 60 QPs receives 256 datagrams into a page whose fault does not complete. The
-# datagrams that wait for it may take at most MOST bytes.
+# datagrams that wait for the page may take at most MOST bytes.
 deferred() {
 	local most=$1 lost alone beside kept name="deferred: datagrams that wait take at most $(($1 >> 20)) MiB"
 	[ -n "$2" ] && name+=" in a cgroup"
@@ -189,7 +189,8 @@ deferred() {
 	lost=$(($(out_of_buffer) - lost))
 	kept=$((${TAKEN:-0} - lost))
 	echo "# deferred: $kept of $TAKEN datagrams wait, $lost are lost"
-	# Each datagram takes at least one page. More than 120 must wait: more than the first ones of each QP.
+	# Each datagram takes at least one page. The first datagram of each QP always waits, even in a full
+	# cgroup. So more than 120, two for each QP, must wait.
 	if [ $kept -gt 120 ] && [ $lost -gt 0 ] && [ $((kept * 4096)) -le "$most" ]; then
 		ok "$name"
 	else

@@ -10,7 +10,7 @@
 
 Report prints results of tests in Python. parse() reads reports of tests and of KUnit; it also accepts a plan in front,
 indented subtests, and time stamps of the kernel log. The kernel's own parser (tools/testing/kunit/kunit_parser.py of
-6.12) is not used: it reads a plan only if it is in front, and prints without an end if there is none.
+6.12) is not used: it reads a plan only in front, and prints without an end if there is none.
 
 As a program: prints the results of the reports in files (or of the standard input) as one flat report."""
 
@@ -91,7 +91,7 @@ class _Reader:
         self.levels.append(_Level(depth))
 
     def close(self):
-        """Ends the innermost report, which no result of its parent has ended."""
+        """Ends the innermost report, after which its parent has no result."""
         level = self.levels.pop()
         why = level.end()
         found = level.results + ([(INCOMPLETE, "not ok", why)] if why else [])
@@ -107,7 +107,7 @@ class _Reader:
         below = self.levels.pop() if len(self.levels) > 1 and self.levels[-1].depth > depth else None
         if self.levels and self.levels[-1].depth == depth:
             self._store(self.levels[-1], below, verdict, int(number), text)
-        # else the line is in no report, so it is text
+        # Otherwise the line is in no report, so it is text.
         self.reason = []
 
     def _store(self, level, below, verdict, number, text):

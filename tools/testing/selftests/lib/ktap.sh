@@ -8,7 +8,7 @@
 #   ok 3 - NAME # SKIP WHY
 #   1..3
 #
-# The plan is the last line, so a report without a plan is one of a script that ended too early. A line that begins
+# The plan is the last line, so a report without a plan comes from a script that ended too early. A line that begins
 # with "# " is a note. One process at a time may print results.
 #
 #   ok NAME | notok NAME [WHY] | skip NAME [WHY]	print a result
@@ -18,7 +18,7 @@
 #   ktap_mark | ktap_reset			begin an attempt; forget its results, which the script did not print
 #   ktap_end [STATUS]				print the plan and exit: with STATUS (0), or 1 after a "not ok"
 
-# The number of results and of failures. It is a file, because subshells print results too.
+# A file with the numbers of results and of failures, because subshells also print results.
 KTAP_STATE=$(mktemp)
 echo 0 0 > "$KTAP_STATE"
 
@@ -55,7 +55,7 @@ ktap_complete() {
 }
 
 # ktap_take SOURCE [PREFIX]: print the results of the reports on the standard input, and their other lines. False if
-# one is a failure, or if a report is not complete.
+# a result is a failure, or if a report is not complete.
 ktap_take() {
 	local line count=0 plan='' why='' bad='' begun='' name note
 	while IFS= read -r line || [ -n "$line" ]; do

@@ -7,7 +7,7 @@
 #   pair NAME SERVER CLIENT [SECONDS]		run SERVER on node 1 and CLIENT on node 2 (or on the only node)
 #   gid_index [IP]				print the index of the RoCEv2 GID of this node's address, or of IP
 #   leak_snapshot / leak_check NAME		check that slab objects and module references have not grown in between
-#   barrier [NAME] [SECONDS]			wait until every node has reached it (a command of the lab)
+#   barrier [NAME] [SECONDS]			wait until every node has called it (a command of the lab)
 #
 # A script that printed a "not ok" exits with status 1, even if its last command succeeded.
 
@@ -35,7 +35,8 @@ show_tail() {
 	tail -n "$SHOWN_LINES" "$1" | sed 's/^/#   /'
 }
 
-# Print the last line of a command's output in brackets, as the reason of a result. The plan of a report says nothing.
+# Print the last line of a command's output in brackets, as the reason of a result. Skip the plan of a report, which
+# gives no reason.
 last_words() {
 	local words
 	words=$(grep -v '^1\.\.' "$1" | tail -n 1 | tr -d '\r' | cut -c 1-160)
@@ -115,8 +116,8 @@ listens() {
 	return 1
 }
 
-# server_start COMMAND SECONDS: start the server in its own session. Returns true when it listens, or after 5 s, and
-# false if it ends before.
+# server_start COMMAND SECONDS: start the server in its own session. Returns true when the server listens, or after
+# 5 s, and false if the server ends before.
 server_start() {
 	local command=$1 tries
 	setsid timeout -k 5 "$2" bash -c "$command" > "$LIB_TMP/server" 2>&1 < /dev/null &
@@ -222,8 +223,8 @@ leak_snapshot() {
 	leak_state > "$LIB_TMP/leaks"
 }
 
-# True if there are more objects, or another number of references, than in the snapshot. Fewer objects are no error:
-# per-CPU slabs counted as in use in the snapshot.
+# True if there are more objects, or another number of references, than in the snapshot. Fewer objects are no error,
+# because free objects in per-CPU slabs counted as in use in the snapshot.
 leak_seen() {
 	awk 'NR == FNR { before[$1] = $2; next }
 		$1 == "references" ? $2 != before[$1] : $2 > before[$1] + 0 { seen = 1 }

@@ -10,7 +10,7 @@
 #   module_remove / module_insert	unload or load the driver under test
 #   reload NAME RESOURCES	check that $RDMA_DEV has these resources, then reload the module and add the device
 #			again; print notok if a step fails
-#   resources DEV			print its numbers of QPs, CQs, MRs, PDs, contexts ... as `rdma res show`
+#   resources DEV			print the numbers of QPs, CQs, MRs, PDs, contexts ... as `rdma res show`
 #   memory_mark / memory_check NAME OBJECTS	check that no slab cache has grown by more than OBJECTS, and that the
 #					numbers of pinned pages, vmalloc areas and module references have not
 #					grown
@@ -201,7 +201,7 @@ memory_check() {
 			calm=0
 		fi
 		[ $calm -lt 20 ] || break
-		# This raises the excess for a few seconds.
+		# memory_shrink() raises the excess for a few seconds.
 		[ "$tries" != 1 ] || { memory_shrink; least=; }
 		sleep 1
 	done
@@ -232,7 +232,7 @@ kmemleak_check() {
 	ok "$1"
 }
 
-# Read where a task waits only if it hangs: user-mode Linux reads the stack of the other task for this, which KASAN
+# Read where a task waits only if the task hangs: user-mode Linux then reads the stack of the task, which KASAN
 # reports as an error of the kernel.
 hung_tasks() {
 	ps -eo pid=,stat=,comm= | awk '$2 ~ /^D/'

@@ -66,8 +66,8 @@ class Packet:
     src_rcxt_key: int = 0
     cookie: int = 0
     reply_pvo: int = 0              # in read request and read challenge
-    token: int = 0                  # in these, probe, probe challenge and fence
-    status: int = 0                 # in status, as is have
+    token: int = 0                  # in read request, read challenge, probe, probe challenge and fence
+    status: int = 0                 # in a status packet, like have
     have: int = 0
     payload: bytes = b""
 
@@ -141,7 +141,7 @@ def judge(datagram):
 
 
 def fits(packet):
-    """Checks a packet against the table "Lengths" of that page."""
+    """Checks a packet against the table "Lengths" in Documentation/rcxt.rst."""
     length, total, offset, segment = packet.length, packet.total, packet.offset, packet.segment
     if length != len(packet.payload):
         return False

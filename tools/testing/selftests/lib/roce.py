@@ -161,7 +161,7 @@ class Wire4(Wire):
         struct.pack_into("!H", packet, 2, 20 + length)
 
     def with_options(self, packet):
-        """The packet with four more bytes of IP header: options that mean nothing"""
+        """The packet with four more bytes of IP header: options without effect"""
         longer = bytearray(packet[:20] + b"\x01\x01\x01\x00" + packet[20:])
         longer[0] = 0x46
         struct.pack_into("!H", longer, 2, len(longer))
@@ -184,7 +184,7 @@ class Wire6(Wire):
         return struct.pack("!IHBB16s16s", 6 << 28, length, 17, 64, source, self.address(self.target))
 
     def with_options(self, packet):
-        """The packet with an extension header of eight bytes: destination options that mean nothing"""
+        """The packet with an extension header of eight bytes: destination options without effect"""
         longer = bytearray(packet[:40] + b"\x11\x00\x01\x04\x00\x00\x00\x00" + packet[40:])
         longer[6] = 60
         struct.pack_into("!H", longer, 4, len(longer) - 40)
@@ -287,7 +287,7 @@ class Lab:
         self.open_qps = []
 
     def fence(self):
-        """Waits until all packets and responses so far have arrived: TCP uses the same netdev."""
+        """Waits until all packets and responses so far have arrived: the TCP connection uses the same netdev."""
         self.target.ask("region")
         time.sleep(0.02)
 

@@ -34,7 +34,8 @@ setup() {
 	udevadm settle
 }
 
-# inside NAMESPACE COMMAND...: nobody's process, without a capability and with no way to get one
+# inside NAMESPACE COMMAND...: run a command as nobody, without capabilities and without a way to
+# get any
 inside() {
 	local space=$1
 	shift
@@ -116,8 +117,8 @@ step() {
 		indent { print substr($0, indent + 1) }' /usr/local/share/nhca/ci.yml
 }
 
-# Pack an archive as `make prebuilt` does, and remove what is installed: the archive is all that setup-nhca has. Whoever
-# packs it lets nobody else read new files, and the archive also has directories that exist already.
+# Pack an archive as `make prebuilt` does, and remove what is installed: the archive is all that setup-nhca has. The
+# umask lets nobody else read new files, and the archive also has directories that exist already.
 pack() {
 	local root=$LIB_TMP/root module library release tool
 	umask 077
@@ -135,7 +136,7 @@ pack() {
 	depmod
 }
 
-# modes: print the modes of directories that the archive has, too
+# modes: print the modes of directories that are also in the archive
 modes() {
 	stat -c %a / /usr /usr/lib /usr/lib/modules | paste -sd' '
 }

@@ -249,7 +249,7 @@ born_down() {
 mtu() {
 	local pair
 	veth mt && device_add nhca_mt mt || return
-	# Each pair is MTU of the netdev : path MTU. The headers take at least 70 bytes of the former.
+	# Each pair is MTU of the netdev : path MTU. The headers take at least 70 bytes of the netdev's MTU.
 	for pair in 1500:1024 4200:4096 9000:4096 2200:2048 4000:2048 700:512 400:256; do
 		ip link set mt mtu "${pair%:*}"
 		becomes "${pair#*:}" active_mtu nhca_mt || return
@@ -282,7 +282,7 @@ vlan_gids() {
 	no_gid nhca_vl 10.93.7.1
 }
 
-# Without the link-local address of GID 0, the driver refuses that GID although the peer has its address.
+# The driver refuses GID 0 if its own netdev does not have the link-local address of this GID.
 gid0() {
 	veth gz && device_add nhca_gz gz && device_add nhca_gzp gzp || return
 	becomes '' ip -6 addr show dev gz tentative && becomes '' ip -6 addr show dev gzp tentative || return

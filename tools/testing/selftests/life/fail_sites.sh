@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Make allocations fail and count the driver's functions that saw it: . "$LAB_SRC/selftests/life/fail_sites.sh"
+# Make allocations fail and count them for each function of the driver: . "$LAB_SRC/selftests/life/fail_sites.sh"
 #
 #   faults_choose		select atomic allocations of the driver and of the network stack as those that can fail
 #   faults_percent S P	S percent of the slab allocations and P percent of the page allocations fail; no effect on a

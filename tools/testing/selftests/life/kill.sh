@@ -16,7 +16,7 @@
 . "$LAB_SRC/selftests/lib/node.sh"
 
 kills=${KILLS:-6}
-# Transfers without an end. TCP or rdma_cm reports to each end that the other has died.
+# Transfers without an end. TCP or rdma_cm reports to each end that the other end has been killed.
 read -ra tools <<< "${TOOLS:-ib_write_bw rping verify_xfer ib_read_bw ib_read_bw_events}"
 
 # command_of TOOL SERVER: print the command of one end. SERVER is empty on the server.
@@ -28,7 +28,7 @@ command_of() {
 	ib_write_bw) echo "ib_write_bw -D 600 -q 4 -s 65536 $perftest" ;;
 	ib_read_bw_events) echo "ib_read_bw -n 5000000 -e -s 4096 $perftest" ;;
 	ib_read_bw) echo "ib_read_bw -D 600 -s 262144 $perftest" ;;
-	# Both ends send, so that each notices that the other has died. Every byte is checked.
+	# Both ends send, so that each end notices the end of its peer. Every byte is checked.
 	verify_xfer) echo "verify_xfer -d $RDMA_DEV -g $gid -b -e -q 8 -w 8 -s 20000 -L 600 -P 25 $server" ;;
 	channel_close) echo "channel_close -d $RDMA_DEV -g $gid -n 1000000000 $server" ;;
 	rping)

@@ -37,7 +37,8 @@ notices() {
 	done
 }
 
-# Start two processes with 200 connected QPs each, wait until they are in use, and stop both.
+# Start two processes with 200 connected QPs each, wait until the QPs exist, and stop both
+# processes.
 hold() {
 	local command="verify_xfer -d $RDMA_DEV -g $gid -q $QPS -s 64 -w 2 -L 600" pid tries
 	# shellcheck disable=SC2086 # words

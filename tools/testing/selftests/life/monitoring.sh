@@ -71,8 +71,8 @@ else
 	notok "ibstat shows the port of node $NODE" "$(tail -n 1 "$LIB_TMP/ibstat")"
 fi
 sed 's/^/#   ibstat: /' "$LIB_TMP/ibstat"
-# perfquery opens no RoCE port of any driver, because such a port has no subnet management, and collectl calls perfquery.
-# Show what they say, as a reminder in the log.
+# perfquery opens no RoCE port of any driver, because such a port has no subnet management, and collectl calls
+# perfquery. Show what both programs print, as a reminder in the log.
 timeout 20 perfquery -C "$RDMA_DEV" -P 1 2>&1 | head -n 5 | sed 's/^/#   perfquery: /'
 timeout 60 collectl -sx -c 1 2>&1 < /dev/null | head -n 5 | sed 's/^/#   collectl: /'
 

@@ -20,7 +20,7 @@ kind_tun() {
 	DEV=up0
 }
 
-# A tun netdev needs a program at its other end: forward packets between the two.
+# A tun netdev needs a program at its other end: forward packets between both netdevs.
 tun_pipe() {
 	cat > "$LIB_TMP/pipe.py" <<- 'EOF'
 		import fcntl, os, select, socket, struct, sys

@@ -13,7 +13,7 @@
 . "$LAB_SRC/selftests/ulp/nvme_lib.sh"
 
 SPACE='' PEER=$((3 - NODE)) MIB=8
-# nvme_lib.sh uses it
+# nvme_lib.sh uses IP_1.
 IP_1=10.103.0.1
 
 peer_mac() {

@@ -182,7 +182,7 @@ vrf() {
 	cable 6 red blue && add nhca_6l v6l red 10.96.6.1 && add nhca_6r v6r blue 10.96.6.2 || return
 	ip -n red link add vr6 type vrf table 106 && ip -n red link set vr6 up || return
 	ip netns exec red sysctl -qw net.ipv4.tcp_l3mdev_accept=1 net.ipv6.conf.v6l.keep_addr_on_down=1 || return
-	# The user who changes the VRF is not the one who has made the device: so does the root of a container.
+	# The user who changes the VRF has not made the device, like the root user of a container.
 	ip netns exec red setpriv --reuid nobody --clear-groups --inh-caps=+net_admin --ambient-caps=+net_admin \
 		ip link set v6l master vr6 && device_ready nhca_6l 10.96.6.1 fd96:6::1
 }
@@ -206,7 +206,8 @@ else
 			"ip netns exec red verify_xfer -d nhca_6l -g $memory -q 4 -n 200 -s 20000 -b" \
 			"ip netns exec red verify_xfer -d nhca_6l -g $memory -q 4 -n 200 -s 20000 -b 127.0.0.1"
 	done
-	# The VRF is the loopback netdev of its addresses, and may be watched.
+	# Traffic of a device with itself goes through the VRF, which is the loopback netdev of its
+	# addresses.
 	memory=$(gid_in red nhca_6l 10.96.6.1)
 	before=$(same_host_bytes nhca_6l)
 	modprobe sch_netem

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: the removal of a netdev waits until no packet refers to buffers of a process that lives
+# purpose: the removal of a netdev waits until no packet refers to buffers of a running process
 # tier: check
 # lab: --nodes 1 --timeout 200
 # The netdev is a macvlan. A queueing discipline of the netdev below it keeps the packets.

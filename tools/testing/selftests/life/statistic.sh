@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: a queue pair can have its own counters, and the port's counters still include it
+# purpose: a queue pair can have its own counters, and the port's counters still count its packets
 # tier: check
 # lab: --nodes 2 --timeout 240
 # lab debug: --nodes 2 --kernel debug --timeout 900 --env TURNS=40

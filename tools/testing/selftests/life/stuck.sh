@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: a netdev that holds its packets does not block others: regions are deregistered, processes end, and the module unloads
+# purpose: packets that stay in the queue of a netdev block nothing: regions are deregistered, processes end, and the module unloads
 # tier: check
 # lab: --nodes 2 --timeout 300
 

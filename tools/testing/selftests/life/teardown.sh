@@ -72,7 +72,8 @@ device_take() {
 	# The device may already be gone with the module, if no process used it any more.
 	"its link is deleted") ! device_there || rdma link delete "$DEV" || ! device_there ;;
 	"its netdev is deleted") ip link del "$EXTRA" ;;
-	# The processes in the namespace hold it. The kernel removes the netdev after the last of them has ended.
+	# The namespace exists as long as processes run in it. The kernel removes the netdev after the last process
+	# has ended.
 	"its namespace is deleted") ip netns del tear
 		# Some processes may have ended by themselves.
 		kill -KILL $JOBS 2> /dev/null
@@ -137,7 +138,7 @@ round() {
 			SHOWN_LINES=2 show_tail "$LIB_TMP/job.$job"
 		done
 	fi
-	# A process that only polls a CQ never learns that its device is gone, so kill it.
+	# A process that only polls a CQ is never notified that its device is gone, so kill it.
 	sleep 1
 	for job in $JOBS; do
 		kill -KILL "$job" 2> /dev/null

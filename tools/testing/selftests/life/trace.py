@@ -106,7 +106,7 @@ def sequence(events, _more):
     behind = {}
     for event, (service, op, _, psn, count, _) in fields(events, "nhca_packet_sent", PACKET):
         if service != "RC" or not op.startswith(("SEND", "WRITE")):
-            # Other requests take PSNs, too, and responses do not.
+            # Other requests also take PSNs, and responses do not.
             if service == "RC" and "RESP" not in op and "ACK" not in op:
                 behind.pop(event.qpn, None)
             continue

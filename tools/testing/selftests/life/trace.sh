@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: the tracepoints show every packet, work request, retry, NAK and key as it was
+# purpose: the tracepoints show every packet, work request, retry, NAK and key correctly
 # tier: check
 # lab: --nodes 2 --timeout 300
 # lab bookworm: --release bookworm --nodes 2 --timeout 400

@@ -12,8 +12,9 @@
 . "$LAB_SRC/selftests/lib/node.sh"
 
 rounds=${ROUNDS:-4}
-# macvlan: delete a macvlan with a device. TCP continues over $NETDEV, which has no RDMA device during this time:
-# the RDMA core would also give it the addresses of the macvlan, and rdma_cm would choose it for them.
+# macvlan: delete a macvlan with a device. TCP continues over $NETDEV, which has no RDMA device during this time.
+# Otherwise the RDMA core would also give that device the addresses of the macvlan, and rdma_cm would choose that
+# device for them.
 # unbind: unbind the driver of $NETDEV itself.
 ways=(macvlan macvlan unbind)
 if [ ! -e /sys/bus/virtio/drivers/virtio_net ]; then
@@ -24,8 +25,8 @@ tools=(ib_read_bw_events rping verify_xfer ib_write_bw)
 EXTRA_DEV=${LAB_DRIVER}_mv EXTRA=mv0
 EXTRA_IP=192.168.78.$NODE EXTRA_SERVER=192.168.78.1
 
-# command_of TOOL DEV IP SERVER_IP: print the command of one end. A tool that only polls a CQ does not learn that
-# the device is gone, but can be killed.
+# command_of TOOL DEV IP SERVER_IP: print the command of one end. A tool that only polls a CQ is not notified
+# that the device is gone, but can be killed.
 command_of() {
 	local tool=$1 dev=$2 ip=$3 server_ip=$4 gid server=
 	gid=$(gid_of "$dev" "$ip") || return
@@ -183,10 +184,11 @@ take_away() {
 told() {
 	local tool=$1 way=$2 victim=$3
 	case $tool in
-	# The client finds it out by its event channel or its requests, and the server by TCP.
+	# The client notices the removal by its event channel or its requests, the server by TCP.
 	ib_read_bw_events) [ "$NODE" = 2 ] || [ "$way" = macvlan ] ;;
 	verify_xfer) true ;;
-	# rdma_cm tells the end whose device is gone, but its DREQ to the other end would need the netdev.
+	# rdma_cm reports the removal to the end whose device is gone, but its DREQ to the other end would
+	# need the netdev.
 	rping) [ "$NODE" = "$victim" ] ;;
 	ib_write_bw) [ "$NODE" != "$victim" ] && [ "$NODE" = 2 ] ;;
 	esac

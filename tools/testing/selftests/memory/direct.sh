@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: peers and local requests read and write a disk by its region, within a fixed memory, and get the errors of the disk
+# purpose: peers and local requests read and write a disk by its region, with a fixed amount of memory, and get the errors of the disk
 # tier: check
 # lab: --nodes 1 --cpus 2 --timeout 300 --env ROUNDS=100
 # lab long: --nodes 1 --cpus 2 --timeout 3000 --env ROUNDS=20000
@@ -61,7 +61,8 @@ else
 	notok "debugfs shows no region and pool of an ended process" "$(cat /sys/kernel/debug/nhca/stores)"
 fi
 
-# Files of a file system.  It can be frozen, because no write is left open in it, and unmounted.
+# Files of a file system. The file system can be frozen and unmounted afterwards, because no write
+# to it is still in progress.
 mnt=$LIB_TMP/files
 if [ -z "$FILES" ]; then
 	echo "# files of a file system are in the variant files"

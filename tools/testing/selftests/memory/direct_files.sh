@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: regions of files obey their file system: a truncation is not undone, and a full or refused file has its errno
+# purpose: regions of files obey their file system: a truncation is not undone, and a full file system or a refused file gives its errno
 # tier: check
 # lab: --nodes 1 --cpus 2 --packages dmsetup,e2fsprogs,xfsprogs --timeout 400 --env ROUNDS=40
 # lab long: --nodes 1 --cpus 2 --packages dmsetup,e2fsprogs,xfsprogs --timeout 3000 --env ROUNDS=2000

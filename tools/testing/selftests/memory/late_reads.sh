@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: a buffer is not read any more after a completion of any status, or its deregistration, has returned it
+# purpose: a buffer is not read any more after a completion of any status, or the deregistration of its region, has returned it
 # tier: check
 # lab: --nodes 1 --cpus 2 --timeout 900
 # lab debug: --machine uml --nodes 1 --cpus 2 --kernel debug --timeout 3600
@@ -68,7 +68,7 @@ qdisc() {
 	tc qdisc replace dev near root "$@"
 }
 
-# As qdisc, with a handle that classes can refer to
+# Like qdisc(), with a handle that classes can refer to
 qdisc_handle() {
 	modprobe -q "sch_$2"
 	tc qdisc replace dev near root handle "$@"
@@ -112,7 +112,8 @@ with_htb() {
 with_cake() { cable && qdisc cake bandwidth 100mbit; }
 with_delay() { cable && qdisc netem delay 3ms limit 10000; }
 with_reorder() { cable && qdisc netem delay 1ms reorder 70% 50% duplicate 10% limit 10000; }
-# Each packet stays in the queue for 700 ms, longer than any connection waits for an ACK.
+# Each packet stays in the queue for 700 ms. This is longer than the local ACK timeout of 67 ms, so
+# requests are retransmitted while their first packets are still in the queue.
 with_still() { cable && qdisc netem delay 700ms limit 100000 && SETTLE=800 FEWER=10; }
 with_software_gso() { cable && ethtool -K near tx-udp-segmentation off; }
 with_no_sg() { cable && ethtool -K near sg off; }

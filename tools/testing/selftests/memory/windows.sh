@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: a memory window gives access to its range and to the right queue pairs only, and to nobody after it is closed
+# purpose: a memory window gives access to its range and to the right queue pairs only, and to no queue pair after its invalidation
 # tier: check
 # lab: --nodes 1 --cpus 2 --timeout 400
 # lab bookworm: --release bookworm --nodes 1 --cpus 2 --timeout 400

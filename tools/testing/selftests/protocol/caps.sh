@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: two nhca that recognized each other use the UDP checksum instead of the ICRC; an end with insist_icrc=1 still gets the ICRC
+# purpose: two nhca ends that recognized each other use the UDP checksum instead of the ICRC; an end with insist_icrc=1 still gets the ICRC
 # tier: check
 # lab: --nodes 2 --timeout 240
 # interop.sh tests that a peer other than nhca receives plain RoCEv2.

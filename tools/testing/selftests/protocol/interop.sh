@@ -115,7 +115,7 @@ pair udaddy "udaddy -b $IP_1 -c 2 -C 5 -S 512" "udaddy -s $IP_1 -c 2 -C 5 -S 512
 for mode in send write write_imm read atomic; do
 	xfer -m $mode -n 32 -s 20000
 done
-# Leave out FLUSH: rdma_rxe computes its ICRC differently.
+# Leave out FLUSH: rdma_rxe computes the ICRC of a FLUSH differently.
 far="python3 -B $LAB_SRC/selftests/protocol/placing_far.py $TRAFFIC_GID 7980"
 pair "ATOMIC WRITE" "$far" "$far $IP_1"
 drained -b -q 4 -n 64 -s 20000

@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
-"""Sends one long READ to a QP of qp_target, whose responses nothing slows down.
+"""Sends one long READ, whose responses nothing slows down, to a QP of qp_target.
 
     long_read.py TARGET PORT ME [MIB]
 
@@ -13,7 +13,8 @@ import time
 import ktap
 import roce
 
-# Longest time in seconds that another program may not run, or on a slow machine its longest part of the READ's time
+# Another program must run again after at most LONGEST_GAP seconds, or on a slow machine after LONGEST_PART of the
+# READ's duration.
 LONGEST_GAP = 0.5
 LONGEST_PART = 0.25
 PATIENCE = 120

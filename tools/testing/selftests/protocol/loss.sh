@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: with packets lost, duplicated and reordered every byte arrives right, and RC never gives up
+# purpose: with packets lost, duplicated and reordered every byte arrives right, and no RC connection fails
 # tier: check
 # lab: --nodes 2 --timeout 480 --env FROM=5
 # lab whole: --nodes 2 --timeout 480

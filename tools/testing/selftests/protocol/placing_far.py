@@ -7,7 +7,7 @@
     placing_far.py GID_INDEX PORT [-f] HOST         writes bytes and then a word, and waits until the owner has
                                                     seen the word
 
-With -f a FLUSH between the two makes the bytes visible."""
+With -f a FLUSH between the bytes and the word makes the bytes visible."""
 
 import os
 import socket

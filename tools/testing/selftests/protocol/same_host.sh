@@ -52,7 +52,7 @@ for way in YES NO; do
 	moved "same_host=$way: RC uses the right path" $way all_kinds
 done
 
-# UC has no acknowledgments: an end learns about its peer only from the requests of the peer. So both ends send (-b).
+# UC has no acknowledgments: an end recognizes its peer only by the requests of the peer. So both ends send (-b).
 unreliable() {
 	xfer -t uc -m send -b -s 40000 -n 48
 	xfer -t uc -m write -b -s 40000 -n 48

@@ -6,7 +6,7 @@
 
 The packets go to a queue pair of qp_target on another host, and this program captures them when they are sent. By the
 documented rules each packet must have exactly the error of its kind. The other host must count each packet for
-this error, and none for its ICRC. Prints a KTAP report."""
+this error, and no ICRC error. Prints a KTAP report."""
 
 import collections
 import socket
@@ -122,7 +122,7 @@ def forge(lab, qp, kind, options):
 
 
 def as_said(lab, sniffer, qp, kind, options, read):
-    """Sends COUNT packets of a kind: each must have the right error, and the target must count it for that."""
+    """Sends COUNT packets of a kind: each must have the right error, and the target must count this error."""
     before = lab.target.counters()
     sniffer.packets()
     forge(lab, qp, kind, options)

@@ -18,7 +18,8 @@ ip link set near0 up
 ip -n far link set far0 up
 ping -c 1 -W 5 $FAR > /dev/null || exit 1
 
-# record PREFIX NETDEV FILE: start a recording; recorded NAME PACKETS: end it, it must have this number of packets
+# record PREFIX NETDEV FILE: start a recording; recorded NAME PACKETS: end the recording, which must have this
+# number of packets
 far='ip netns exec far'
 record() {
 	local tries

@@ -33,7 +33,7 @@ p9_serve() {
 	return 1
 }
 
-# what the server has is what the client wrote
+# The server has the bytes that the client wrote.
 p9_written() {
 	sha256sum < "$LIB_TMP/export/$1" | cmp - "$LAB_CTL/$1"
 }

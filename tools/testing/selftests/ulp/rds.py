@@ -8,7 +8,7 @@
 WHAT: messages		sends a message of each size, and expects another of the same size back
       stream STATE	has up to 16 messages in flight until the file STATE.stop exists; each must be answered once
       and in order; the file STATE has their number
-      read, write	lets the peer read or write memory of this process by a key that a message carries
+      read, write	let the peer read or write memory of this process by a key that a message carries
       once		checks that a key is invalid after its first use"""
 
 import ctypes
@@ -137,7 +137,7 @@ class Answerer:
                 self.socket.send(peer, ECHO, number, pattern(number + 1, len(data)))
                 continue
             size, = struct.unpack("=Q", data)
-            # RDS passes a key to the program only once, so keep it.
+            # RDS passes a key to the program only once, so store it.
             key = keys.setdefault(peer, key) if key is None else key
             keys[peer] = key
             if kind == WRITE:
@@ -212,7 +212,7 @@ class Asker:
 
     def once(self):
         self.write()
-        # RDS learns of the use of a key in softirq context. A work item invalidates the key ten jiffies later.
+        # RDS notices the use of a key in softirq context. A work item invalidates the key ten jiffies later.
         time.sleep(1)
         size = 8192
         before = pattern(7, size)

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: SMC-R sockets move every byte over nhca, report a cut network, and connect again; device and module go while they wait
+# purpose: SMC-R sockets move every byte over nhca, report a cut network, and connect again; device and module can be removed under an idle link group
 # tier: long
 # lab: --nodes 2 --timeout 1800 --env MIB=1024 --env CUT=20
 # lab bookworm: --nodes 2 --release bookworm --timeout 900 --env MIB=64 --env CUT=20
@@ -46,7 +46,8 @@ stream_ends() {
 	sed 's/^/#   /' "$LIB_TMP/stream"
 }
 
-# transfer NAME MIB: a verified stream. RDMA has carried it, and not TCP, if the device has sent it.
+# transfer NAME MIB: a verified stream. If the device has sent the stream, RDMA has carried it and
+# not TCP.
 transfer() {
 	local name=$1 before sent=0
 	before=$(cat "$counters/sent_bytes")
@@ -75,7 +76,7 @@ barrier healed $((cut + 120))
 stream_ends "a stream ends with an error when the network is cut for $cut s" 2
 transfer "a stream after the cut" 16
 
-# ---- the device goes while SMC keeps its link group ----
+# ---- the device is removed while SMC keeps its link group ----
 
 rdma link del "$RDMA_DEV"
 step "the device goes with an idle link group on node $NODE" device_gone "$RDMA_DEV"

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0
-"""Adds a user EID to the kernel's SMC, as `smcr ueid add` does. SMC-R version 2 connects hosts that have a common
-one."""
+"""Adds a user EID to the kernel's SMC, as `smcr ueid add` does. SMC-R version 2 connects hosts that have a
+common user EID."""
 
 import os
 import socket

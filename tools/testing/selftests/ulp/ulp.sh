@@ -133,7 +133,7 @@ load_moved() {
 load_moves() {
 	local before
 	before=$(load_bytes)
-	# This is more than can be in flight at a time.
+	# The load must move more bytes than can be in flight at a time.
 	if ! kill -0 $LOAD 2> /dev/null; then
 		notok "$1" "fio has ended"
 	elif ! within "${2:-30}" load_moved $((before + LOAD_DEPTH * (LOAD_SMALL + LOAD_LARGE))); then
