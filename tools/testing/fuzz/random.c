@@ -112,7 +112,10 @@ int main(int argc, char **argv)
 	       results[NHCA_DECODE_VERSION], results[NHCA_DECODE_LENGTH]);
 	printf("%llu opcodes: %llu accepted\n", bytes, accepted);
 
-	/* The run proves nothing if a result never occurred, or if no packet of an opcode was accepted. */
+	/*
+	 * The run proves nothing if a result never occurred, or if no packet of an opcode was
+	 * accepted.
+	 */
 	for (i = 0; i <= NHCA_DECODE_LENGTH; i++) {
 		if (!results[i]) {
 			fprintf(stderr, "BROKEN: no packet got the result %d\n", i);

@@ -18,8 +18,9 @@
 } while (0)
 
 /*
- * Clear the reserved bits, which the decoder does not keep: in BTH byte 8, DETH byte 4, XRCETH byte 0,
- * FETH bits 31:6, the last 16 bytes of a CNP, RXETH byte 40, and bytes 1 to 3 after the RXETH of a status
+ * Clear the reserved bits, which the decoder does not store: in BTH byte 8, DETH byte 4,
+ * XRCETH byte 0, FETH bits 31:6, the last 16 bytes of a CNP, RXETH byte 40, and bytes 1 to 3 after
+ * the RXETH of a status.
  */
 static void clear_reserved(const struct nhca_opinfo *info, u8 *p)
 {

@@ -2,13 +2,14 @@
 /*
  * A QEMU plugin that counts each instruction that an emulated guest executes between two marks.
  *
- * A mark is a NOP of seven bytes that no compiler generates (bench/profile.h), so a program can set it at
- * no cost and without leaving the guest.  When QEMU ends, the plugin writes the counts to the file of the
- * argument "out=".  It has a line for each translated block, a sequence of instructions that is entered
- * only at its start: "ADDRESS INSTRUCTIONS EXECUTIONS".  Address 0 stands for all of user space.
+ * A mark is a NOP of seven bytes that no compiler generates (bench/profile.h), so a program can set
+ * it at no cost and without leaving the guest.  When QEMU ends, the plugin writes the counts to the
+ * file of the argument "out=".  The file has a line for each translated block, a sequence of
+ * instructions that is entered only at its start: "ADDRESS INSTRUCTIONS EXECUTIONS".  Address 0
+ * stands for all of user space.
  *
- * QEMU's header is in no Debian package of this release.  The declarations below are version 1 of the
- * interface, which every QEMU since 4.2 has.
+ * QEMU's header is in no Debian package of this release.  The declarations below are version 1 of
+ * the interface, which every QEMU since 4.2 has.
  */
 #include <inttypes.h>
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * A simulated network, clock and adapter for libnhcamsg, the library of reliable messages.  The
- * files msg_*.c of the library run unchanged, except msg_clock.c: the simulator has its own clock and random
- * numbers.
+ * files msg_*.c of the library run unchanged, except msg_clock.c: the simulator has its own clock
+ * and random numbers.
  *
  *	sim_net.c	clock, events, random numbers, links between devices
  *	sim_adapter.c	channels with rCxts, tid rules and FIFOs, after

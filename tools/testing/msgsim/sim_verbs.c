@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The verbs and direct verbs that userspace/libnhcamsg/msg_port.c calls, over the simulated adapter.
+ * The verbs and direct verbs that userspace/libnhcamsg/msg_port.c calls, over the simulated
+ * adapter.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 /*
- * Continue the CRC @crc with @size bytes. The first call gets ~0, and the result of the last call is
- * inverted. Threads must not share the first call, which computes a table.
+ * Continue the CRC @crc with @size bytes. The first call gets ~0, and the result of the last call
+ * is inverted. Threads must not share the first call, which computes a table.
  */
 uint32_t crc_of(uint32_t crc, const uint8_t *p, size_t size);
 

@@ -2,8 +2,8 @@
 /*
  * Many queue pairs of a peer read a disk (nhcadv_direct_reg_file()).
  *
- *   direct_far [-d DEVICE] [-g GID-INDEX] [-p PORT] -n QPS -m MIB -b BLOCKS -f DISK	server
- *   direct_far [-d DEVICE] [-g GID-INDEX] [-p PORT] -n QPS -m MIB -b BLOCKS HOST		client
+ *   server: direct_far [-d DEVICE] [-g GID-INDEX] [-p PORT] -n QPS -m MIB -b BLOCKS -f DISK
+ *   client: direct_far [-d DEVICE] [-g GID-INDEX] [-p PORT] -n QPS -m MIB -b BLOCKS HOST
  *
  * The server fills DISK.  Each queue pair of the client reads MIB of it, with several READs at a
  * time, and the client compares all bytes.  The server does nothing meanwhile: it prints the time

@@ -2,11 +2,11 @@
 /*
  * Loss of power: what a FLUSH has made durable is in the log of dm-log-writes.
  *
- *   direct_power run DISK NAME COUNT PLACEMENT	on the log-writes device NAME: COUNT times write a part
- *		of the region of DISK (NAME or a file on it), flush as PLACEMENT says (persistent or
- *		global), and put a mark into the log
- *   direct_power check LOG COUNT	replay the log; at each mark the disk must have the bytes of all
- *		earlier WRITEs
+ *   direct_power run DISK NAME COUNT PLACEMENT	on the log-writes device NAME: COUNT times write
+ *		a part of the region of DISK (NAME or a file on it), flush as PLACEMENT says
+ *		(persistent or global), and put a mark into the log
+ *   direct_power check LOG COUNT	replay the log; at each mark the disk must have the bytes
+ *		of all earlier WRITEs
  *   direct_power lacks LOG COUNT	the same; at some marks bytes must be missing
  *   direct_power replay LOG DISK MARK	write the log up to a mark to another disk
  *   direct_power compare FILE MARK	the file must have the bytes of all WRITEs before the mark
@@ -170,7 +170,7 @@ static bool log_open(struct log *l)
 	return true;
 }
 
-/* Read the next entry.  @name: set to the text of a mark.  Return: false at the end, or an error. */
+/* Read the next entry.  @name: set to the text of a mark.  Return: false at the end or an error. */
 static bool log_next(struct log *l, struct log_entry *e, char *name, size_t size)
 {
 	uint8_t buf[PAGE];

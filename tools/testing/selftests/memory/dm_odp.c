@@ -384,8 +384,8 @@ static int change(struct ibv_mr *mr, int flags, struct ibv_pd *pd, int access)
 }
 
 /*
- * Rights and domain of an on-demand region change, and its keys stay.  A region that becomes pinned,
- * or on demand, is a new one at the same addresses.
+ * The rights and the domain of an on-demand region change, and its keys stay.  A region that
+ * becomes pinned, or on demand, is a new region at the same addresses.
  */
 static bool odp_rereg(struct pair *p)
 {

@@ -143,7 +143,10 @@ static void chan_cancel_rest(void)
 			chan_cancel(i);
 }
 
-/* Probe all open transfers, as far as the send FIFO has room: a slow netdev keeps earlier probes. */
+/*
+ * Probe all open transfers, as far as the send FIFO has room: earlier probes stay in it on a slow
+ * netdev.
+ */
 static void chan_probe(struct channel *c)
 {
 	struct nhcadv_transfer t;

@@ -331,7 +331,9 @@ static bool lost(struct pair *p)
 	return true;
 }
 
-/* For `piggyback none': this host requires the ICRC, whose place the ACK takes, or injects faults */
+/*
+ * For `piggyback none': this host requires the ICRC, whose place the ACK takes, or injects faults
+ */
 static bool none(struct pair *p)
 {
 	long before = rides();

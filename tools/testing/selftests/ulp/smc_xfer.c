@@ -5,8 +5,8 @@
  *   smc_xfer PORT			receive one stream, and answer with its length
  *   smc_xfer PORT ADDRESS MIB		send a stream of this length; 0: until the connection ends
  *
- * Exit status: 0: the stream was received whole and unchanged; 2: the connection ended with an error
- * after at least one byte; 1: another failure.
+ * Exit status: 0: the stream was received whole and unchanged; 2: the connection ended with an
+ * error after at least one byte; 1: another failure.
  */
 #include <arpa/inet.h>
 #include <errno.h>
