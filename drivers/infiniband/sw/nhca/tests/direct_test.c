@@ -239,7 +239,7 @@ static void reuse_test(struct kunit *test)
 	int i;
 
 	spin_lock_bh(&pool->lock);
-	/* only one PMB is free: 15 others are in use */
+	/* only one PMB is free: the other 15 PMBs are in use */
 	for (i = 0; i < 15; i++) {
 		arr = take(d, 1, 1, 9, i, PAGE_SIZE);
 		KUNIT_ASSERT_TRUE(test, arr && nhca_arr_bind(pool, arr));

@@ -77,8 +77,8 @@ static void units_test(struct kunit *test)
 }
 
 /*
- * Two operations change parts of one unit: the second one reads the block after the first one was
- * written (I8), so no byte of either is lost.
+ * Two operations change parts of one unit. The second operation reads the block after the bytes of
+ * the first operation were written (I8), so no byte of either operation is lost.
  */
 static void edges_test(struct kunit *test)
 {
@@ -91,7 +91,7 @@ static void edges_test(struct kunit *test)
 	memset(data, 3, sizeof(data));
 	KUNIT_EXPECT_EQ(test, disk_packet(d, 1, 1, 200, data, 100, true, true), 0);
 	KUNIT_EXPECT_EQ(test, d->store.ndirty, 2);
-	/* the read and the write of the first one, then those of the second one */
+	/* the read and the write of the first operation, then those of the second */
 	KUNIT_EXPECT_EQ(test, count_io(d), 1);
 	KUNIT_EXPECT_TRUE(test, disk_end(d, 0, 0));
 	KUNIT_EXPECT_EQ(test, count_io(d), 1);
@@ -313,7 +313,7 @@ static void bad_block_test(struct kunit *test)
 	disk_free(test, d);
 }
 
-/* A read that begins after a write sees the write, and waits for it. */
+/* A read that begins after a write waits for the write, and returns its bytes. */
 static void read_test(struct kunit *test)
 {
 	struct fake_disk *d = disk_make(test, 16, false);
@@ -373,7 +373,7 @@ static void flush_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, d->store.ndirty, 1);
 	KUNIT_EXPECT_EQ(test, disk_flush(d, 0, 2, true), 0);
 
-	/* two flushes: the second one waits for the first one, and then for the other block */
+	/* two flushes: the second flush waits for the first flush, and then for the other block */
 	KUNIT_EXPECT_EQ(test, disk_flush(d, 0, 3, false), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, disk_flush(d, 1, 2, true), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, d->told[0], 1);

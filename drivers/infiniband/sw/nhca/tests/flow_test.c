@@ -192,7 +192,7 @@ static void flow_last_wakes_all_test(struct kunit *test)
 
 /*
  * The destructor of the last packet wakes at most NHCA_TXQ_WAKE_MAX flows with interrupts disabled.
- * The others are woken later, although no packet is freed.
+ * The other flows are woken later, although no packet is freed.
  */
 static void flow_last_wakes_all_in_turns_test(struct kunit *test)
 {
@@ -272,7 +272,7 @@ static bool line_comes(struct line *l, int i)
 
 /*
  * Packets that the stack does not free, such as those in the queue of a neighbour that does not
- * answer, count for their flows only, after a while. Other flows go on.
+ * answer, count only for their flows after a while. Other flows continue to send.
  */
 static void flow_stuck_test(struct kunit *test)
 {
@@ -282,7 +282,7 @@ static void flow_stuck_test(struct kunit *test)
 	memset(l->kicked, 0, sizeof(l->kicked));
 	KUNIT_ASSERT_TRUE(test, line_comes(l, FLOWS - 1));
 	KUNIT_EXPECT_FALSE(test, line_blocked(l, FLOWS - 1));
-	/* the others still have their packets, and are not kicked */
+	/* the other flows still have their packets, and are not kicked */
 	for (i = 0; i < FLOWS - 1; i++) {
 		KUNIT_EXPECT_TRUE(test, line_blocked(l, i));
 		KUNIT_EXPECT_EQ(test, l->kicked[i], 0);

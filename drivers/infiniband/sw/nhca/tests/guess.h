@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A guesser sees numbers that this host gave out, in order, and guesses the next one. It tries the
- * rules of counters, of random number generators and of weak ciphers.
+ * A guesser gets numbers that this host gave out, in order, and guesses the next number. It tries
+ * the rules of counters, of random number generators and of weak ciphers.
  *
  * Kernel tests and programs use this header, so it needs nothing but integers.
  */
@@ -108,7 +108,7 @@ static inline unsigned int guess_make(const struct guesser *g, unsigned int *out
 }
 
 /**
- * guess_next - guess the next number, then learn it
+ * guess_next - guess the next number, then record the number that was drawn
  * @g:    the guesser; it guesses only after it has seen GUESS_SEEN numbers
  * @next: the number that was drawn
  * Context: any.

@@ -46,7 +46,10 @@ static void post_all(struct kunit *test, struct nhca_qp *qp)
 	KUNIT_ASSERT_NULL(test, qp->sq.cur);
 }
 
-/* The response of the READ completes a budget of requests; the others complete later, in order. */
+/*
+ * The response of the READ completes a budget of requests; the other requests complete later, in
+ * order.
+ */
 static void late_done_test(struct kunit *test)
 {
 	struct nhca_cq *cq = fix_cq(test, 2048);

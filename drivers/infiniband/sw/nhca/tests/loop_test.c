@@ -36,7 +36,7 @@ static u8 *at(u32 off)
 	return (u8 *)page_address(loop->pages) + off;
 }
 
-/* Connect two QPs to each other, and let the first one know that the peer is in this kernel. */
+/* Connect two QPs to each other, and let the first QP recognize that its peer is in this kernel. */
 static void introduce(struct nhca_qp *a, struct nhca_qp *b)
 {
 	a->attr.dest_qp_num = b->qpn;
@@ -554,12 +554,12 @@ static void source_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, loop->cq->cons, loop->cq->prod);
 }
 
-/* ---- how an end learns that the peer is on this host ---- */
+/* ---- how an end detects that the peer is on this host ---- */
 
 /*
  * A packet without an ICRC that has the mark of the QP with the peer's number lets the QP use the
- * same-host path. Another mark does not, and neither does a packet whose checksum a NIC has
- * verified.
+ * same-host path. A packet with another mark, or with a checksum that a NIC has verified, has no
+ * such effect.
  */
 static void found_test(struct kunit *test)
 {

@@ -71,7 +71,7 @@ static void owner_expect(struct owner *o, int err)
 		atomic_inc(&o->race->wrong);
 }
 
-/* The key is closed, so nobody else may see or change the page. */
+/* The key is closed, so nobody else may read or change the page. */
 static void owner_alone(struct owner *o, int i)
 {
 	memset(o->page[i], SECRET, PAGE_SIZE);

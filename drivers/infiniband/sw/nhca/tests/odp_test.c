@@ -54,7 +54,7 @@ static int poke(const struct nhca_key_user *key_user, u32 key, u64 va, u8 byte)
 
 /*
  * A page is accessible after a fault with the needed right, and until it is unmapped. The process
- * and the adapter see the same bytes.
+ * and the adapter access the same bytes.
  */
 static void life_test(struct kunit *test)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * KUnit: a requester and a responder on a path that drops, duplicates and reorders packets. Each
- * message is executed exactly once, in order, with the right bytes, and completes once. So is each
- * reply of the responder.
+ * message of the requester, and each reply of the responder, is executed exactly once, in order,
+ * with the right bytes, and completes once.
  */
 #include <linux/prandom.h>
 

@@ -207,7 +207,7 @@ static void late_packets(struct nhca_qp *qp)
 
 /*
  * Packets that found the QP before it was destroyed may still use its flow, timers and fault
- * handles. KASAN reports it if these are freed too early. The packets are not answered.
+ * handles. KASAN reports an access after they are freed. The packets are not answered.
  */
 static void late_packets_test(struct kunit *test)
 {

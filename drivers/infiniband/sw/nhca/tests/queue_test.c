@@ -15,7 +15,7 @@
 #define QUEUES	8
 #define CPUS	2	/* each has half of the queues */
 #define FLOWS	64
-#define MARK	0x6e686361	/* skb->mark of the test's packets; the stack sends others */
+#define MARK	0x6e686361	/* skb->mark of the test's packets; packets of the stack have none */
 
 /**
  * struct nic - a netdev with several queues
@@ -203,7 +203,10 @@ static void keeps(struct kunit *test, bool stacked)
 		nic_sent(nic, i % 3);
 	}
 	nic_sent(nic, skb_queue_len(&nic->held));
-	/* no packet is in flight: the next one may take another queue, and later ones follow it */
+	/*
+	 * no packet is in flight: the next packet may take another queue, and later packets follow
+	 * it
+	 */
 	first = nic_send(test, nic, dev, 0, 1);
 	KUNIT_EXPECT_GE(test, first, QUEUES / CPUS);
 	for (i = 0; i < 4; i++)
@@ -241,7 +244,10 @@ static void queue_spread_test(struct kunit *test)
 	nic_free(test, nic);
 }
 
-/* Without XPS, addresses and ports select the queue: flows use all queues, and each flow one. */
+/*
+ * Without XPS, addresses and ports select the queue: the flows use all queues, and each flow uses
+ * one queue.
+ */
 static void queue_hash_test(struct kunit *test)
 {
 	struct nic *nic = nic_make(test);

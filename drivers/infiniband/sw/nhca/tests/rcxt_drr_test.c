@@ -190,7 +190,7 @@ static void turns_again(struct kunit *test)
 
 /* ---- rCxts ---- */
 
-/* A channel gets all the rCxts that it asks for or none, and gives back all or none. */
+/* A channel gets all the rCxts that it requests or none, and gives back all or none. */
 static void rcxts_all_or_none(struct kunit *test)
 {
 	u64 *ids = kunit_kcalloc(test, PAIR_RCXTS, sizeof(*ids), GFP_KERNEL);

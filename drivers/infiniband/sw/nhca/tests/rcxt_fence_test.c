@@ -22,7 +22,7 @@ static const struct fence_row fence_rows[] = {
 	{ NHCA_RCXT_RECEIVING, NHCA_RCXT_ACCEPT, NHCA_RX_ST_FENCED, NHCA_RCXT_ACCEPT },
 	{ NHCA_RCXT_ANSWERING, NHCA_RCXT_ACCEPT, NHCA_RX_ST_FENCED, NHCA_RCXT_ACCEPT },
 	{ NHCA_RCXT_ANSWERED, NHCA_RCXT_ACCEPT, NHCA_RX_ST_FENCED, NHCA_RCXT_ACCEPT },
-	/* too late to cancel: the writer learns that all payload is in place */
+	/* too late to cancel: the status says that all payload is in place */
 	{ NHCA_RCXT_DONE, NHCA_RCXT_ACCEPT, NHCA_RX_ST_DONE, NHCA_RCXT_ACCEPT },
 	{ NHCA_RCXT_VIOLATED, NHCA_RCXT_ACCEPT, NHCA_RX_ST_FENCED, NHCA_RCXT_ACCEPT },
 };

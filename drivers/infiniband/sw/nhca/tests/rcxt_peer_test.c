@@ -230,8 +230,8 @@ static void carry(struct kunit *test)
 }
 
 /*
- * The program of end @e on rCxt @i: end the transfer, begin another one, or ask about the present
- * one.
+ * The program of end @e on rCxt @i: end the transfer, begin another transfer, or probe the
+ * transfer.
  */
 static void program(struct kunit *test, u32 e, u32 i, bool quiet)
 {

@@ -87,7 +87,7 @@ static void read_bytes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, chan_count(b, NHCA_CH_CHALLENGED), 1);
 }
 
-/* Each side gets a completion only if the work request asks for it. */
+/* Each side gets a completion only if the work request requests it. */
 static void read_notifies(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -166,8 +166,8 @@ static void read_refused_unvalidated(struct kunit *test)
 }
 
 /*
- * A challenge is answered only if it belongs to the read in progress. Otherwise its sender could
- * learn the request, which says where a reader expects payload.
+ * A challenge is answered only if it belongs to the read in progress. Otherwise the sender of a
+ * forged challenge could get the request, which says where a reader expects payload.
  */
 static void read_forged_challenge(struct kunit *test)
 {

@@ -260,7 +260,10 @@ static void refuse_others(struct kunit *test)
 	}
 }
 
-/* A notice is accepted only for the transfer that the rCxt has sent, if it has asked for one. */
+/*
+ * A notice is accepted only for the transfer that the rCxt has sent, if the transfer requested a
+ * notice.
+ */
 static void refuse_notice(struct kunit *test)
 {
 	struct pair *p = test->priv;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: probes, which ask what has arrived of a transfer, fences, which cancel one at the peer,
- * and the statuses that answer both.
+ * KUnit: probes, which query what has arrived of a transfer, fences, which cancel a transfer at the
+ * peer, and the statuses that answer probes and fences.
  */
 #include "channel_pair.h"
 

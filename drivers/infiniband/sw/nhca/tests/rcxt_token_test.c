@@ -116,7 +116,7 @@ static void token_cache(struct kunit *test)
 
 /*
  * A read accepts a challenge only while the read is in progress. The challenge must repeat values
- * of the request, which prove that the sender of the challenge has seen the request.
+ * of the request, which prove that the sender of the challenge has received the request.
  */
 static void token_challenge_of_read(struct kunit *test)
 {

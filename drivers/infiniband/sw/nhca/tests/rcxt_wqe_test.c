@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: work requests of channels. One that is malformed puts the channel into the error state,
- * one that is only too late completes in error, and the rest of a failed channel's FIFO is flushed.
+ * KUnit: work requests of channels. A malformed work request puts the channel into the error state,
+ * a work request that is only too late completes in error, and the rest of a failed channel's FIFO
+ * is flushed.
  */
 #include "channel_pair.h"
 

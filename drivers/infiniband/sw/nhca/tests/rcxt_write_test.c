@@ -94,7 +94,7 @@ static void write_bytes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pair_dev_count(b->end, NHCA_CNT_RCVD_PKTS), packets);
 }
 
-/* Each side gets a completion only if the work request asks for it. */
+/* Each side gets a completion only if the work request requests it. */
 static void write_notifies(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -438,7 +438,9 @@ static void write_back_pressure(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, pair_is(b->end->bytes, 2 * LONG, 1));
 }
 
-/* At most 32 writes are in progress. The others stay in the FIFO until earlier ones are sent. */
+/*
+ * At most 32 writes are in progress. Further writes stay in the FIFO until earlier writes are sent.
+ */
 static void write_many(struct kunit *test)
 {
 	const struct nhca_channel_modify slow = { .mask = NHCA_CHANNEL_QUANTUM, .quantum = 1 };

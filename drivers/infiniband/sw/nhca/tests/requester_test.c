@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: the steps of the requester: what it decides, which packets ask for an ACK, what it does
+ * KUnit: the steps of the requester: what it decides, which packets request an ACK, what it does
  * when sending fails, and when its timer expires.
  */
 #include "qp_fixture.h"

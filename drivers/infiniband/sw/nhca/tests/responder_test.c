@@ -562,7 +562,7 @@ static void uc_send_test(struct kunit *test)
 	uc_packet(test, UC(SEND_LAST), 3, 10);
 	expect_messages(test, 0, 0);
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_OUT_OF_SEQ_REQUEST), 1);
-	/* packets of the dropped message have no effect, and neither has a wrong length */
+	/* packets of the dropped message have no effect, nor has a message with a wrong length */
 	uc_packet(test, UC(SEND_MIDDLE), 4, FIX_MTU);
 	uc_packet(test, UC(SEND_LAST), 5, 10);
 	uc_packet(test, UC(SEND_FIRST), 6, FIX_MTU - 4);
@@ -575,7 +575,8 @@ static void uc_send_test(struct kunit *test)
 }
 
 /*
- * If a message begins before the previous one has ended, it uses the receive of the previous one.
+ * If a message begins before the previous message has ended, it uses the receive of the previous
+ * message.
  */
 static void uc_restart_test(struct kunit *test)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * For suites about runs of packets without an ICRC: a route whose netdev has the features that a
- * test wants, memory to send and to receive, and batches that are kept when they are sent.
+ * test needs, memory to send and to receive, and batches that are kept when they are sent.
  */
 #ifndef NHCA_TEST_RUN_FIXTURE_H
 #define NHCA_TEST_RUN_FIXTURE_H

@@ -316,8 +316,8 @@ static void rwq_move_refused_test(struct kunit *test)
 }
 
 /*
- * A process that moves its producer index at the right moments, for example because it sees the
- * copies in its own memory, cannot keep a move from ending: it would also keep the device from
+ * A process that moves its producer index at the right moments, for example because it can watch
+ * the copies in its own memory, cannot keep a move from ending: it would also keep the device from
  * being removed.
  */
 static void rwq_move_endless_test(struct kunit *test)

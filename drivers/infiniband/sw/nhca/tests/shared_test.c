@@ -116,7 +116,7 @@ static void wait_for_sweep(s64 want)
 
 /* ---- rings in memory of the process ---- */
 
-/* If a ring is in memory of the process, kernel and process see the same header and slots. */
+/* If a ring is in memory of the process, kernel and process access the same header and slots. */
 static void placed_test(struct kunit *test)
 {
 	unsigned long addr = kunit_vm_mmap(test, NULL, 0, RING_SIZE, PROT_READ | PROT_WRITE,
@@ -146,7 +146,7 @@ static void placed_test(struct kunit *test)
 	for (i = 0; i < GRANTED; i++)
 		KUNIT_ASSERT_EQ(test, *(u32 *)nhca_ring_slot(&r, i),
 				0xa5a50000 + NHCA_RING_HDR_SIZE + i * STRIDE);
-	/* kernel and process see what the other writes */
+	/* kernel and process read what the other writes */
 	*(u32 *)nhca_ring_slot(&r, GRANTED - 1) = 77;
 	KUNIT_EXPECT_EQ(test, read_user(test, addr + NHCA_RING_HDR_SIZE + (GRANTED - 1) * STRIDE),
 			77);
@@ -184,7 +184,7 @@ static void placed_error_test(struct kunit *test)
 /* ---- memory of the kernel ---- */
 
 /*
- * If the process maps a ring, kernel and process see the same bytes. A mapping keeps the pages
+ * If the process maps a ring, kernel and process access the same bytes. A mapping keeps the pages
  * after the ring was freed, and they count against the limit until the mapping ends.
  */
 static void mapped_test(struct kunit *test)

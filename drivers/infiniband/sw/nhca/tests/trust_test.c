@@ -283,7 +283,7 @@ static bool way_is_open(struct kunit *test, struct nhca_qp *peer)
 
 /*
  * Only the mark of the peer itself allows same-host copies. A third QP on this host, whose
- * namespace may have the peer's address, knows its own mark and old marks of the peer.
+ * namespace may have the peer's address, has its own mark and old marks of the peer.
  */
 static void same_host_test(struct kunit *test)
 {
