@@ -71,8 +71,8 @@ links() {
 	done
 }
 
-# Add a link of 20 Mbit/s with a buffer of 50 ms: packets that node 1 receives go through a queue that no sender sees.
-# The link is slow, so that the link and not the CPUs limits the rate.
+# Add a link of 20 Mbit/s with a buffer of 50 ms: packets that node 1 receives go through a queue that gives no
+# backpressure to any sender. The link is slow, so that the link and not the CPUs limits the rate.
 narrow() {
 	if [ "$NODE" = 1 ]; then
 		ip link add narrow type ifb && ip link set narrow mtu 4200 up &&

@@ -40,8 +40,8 @@ def choose(image):
 
 def flags(kvm, clock):
     # -erms: QEMU emulates rep movsb byte by byte, which would slow down every copy, so the kernel must not use it.
-    # -la57: during a short part of its boot a kernel does not know that its CPU has five-level page tables. KASAN
-    # then reports memory accesses of interrupts.
+    # -la57: for a short part of its boot a kernel has not yet detected that its CPU uses five-level page tables.
+    # KASAN then reports memory accesses of interrupts.
     if clock == "instructions":
         return ["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-cpu", "max,-erms,-la57"]
     if kvm:

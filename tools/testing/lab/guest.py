@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """A guest: its QEMU process, and the files through which host and guest communicate.
 
-The guests see the folder of the run by 9p. ctl/ has env.N, the script, barriers and status.N. node<N>/ is
+The guests mount the folder of the run by 9p. ctl/ has env.N, the script, barriers and status.N. node<N>/ is
 $LAB_OUT. console.N is the kernel log, and output.N has the output of the script."""
 
 import os

@@ -95,7 +95,7 @@ def fresh(folder):
 
 
 def replace(temporary, final):
-    """Renames a finished folder to its final name, so that no other process sees an incomplete one."""
+    """Renames a finished folder to its final name, so that no other process finds an incomplete one."""
     old = final.with_name(final.name + ".old")
     shutil.rmtree(old, ignore_errors=True)
     if final.exists():

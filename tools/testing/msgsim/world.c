@@ -348,8 +348,8 @@ static void op_written(struct node *node, const struct nhcadv_msg_completion *wc
 /* ---- nodes ---- */
 
 /*
- * Repeat the exchange: a channel that is created after the exchange has an address that the peer
- * does not know.
+ * Repeat the exchange: the peer does not yet have the address of a channel that is created after
+ * the exchange.
  */
 static void exchange_event(void *arg, uint64_t number)
 {

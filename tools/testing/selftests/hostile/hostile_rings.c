@@ -445,7 +445,7 @@ static void endless(void)
 	/* stop the bystander, as if producer and kernel had a CPU each */
 	if (shared->bystander)
 		kill(shared->bystander, SIGSTOP);
-	/* queues so long that the kernel does not see an empty one when the producer pauses */
+	/* queues so long that the kernel does not find one empty when the producer pauses */
 	depth = 32768;
 	for (t = 0; t < COUNT(types); t++) {
 		for (i = 0; i < COUNT(states); i++) {

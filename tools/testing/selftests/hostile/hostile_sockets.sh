@@ -34,7 +34,7 @@ report setpriv --reuid 65534 --regid 65534 --clear-groups python3 -B "$send" ref
 report setpriv --bounding-set -net_raw --inh-caps -net_raw python3 -B "$send" refused $ip4 $ip6
 # A socket keeps the privilege of the program that opened it.
 report python3 -B "$send" inherited $ip4 $ip6
-# Another namespace has no nhca device, so its programs send what they want.
+# Another namespace has no nhca device, so its programs may send RoCEv2 packets.
 report ip netns exec other setpriv --reuid 65534 --clear-groups python3 -B "$send" free 10.97.0.1
 
 rdma link delete $DEVICE

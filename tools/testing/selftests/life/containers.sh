@@ -14,7 +14,8 @@
 
 # ---- recipe: two namespaces, a device each
 setup() {
-	# Set this once, before another namespace exists. From then on only one namespace sees a device.
+	# Set this once, before another namespace exists. From then on a device is visible in only one
+	# namespace.
 	rdma system set netns exclusive
 	modprobe -a nhca ib_uverbs rdma_ucm
 
@@ -79,7 +80,7 @@ if inside blue rping -c -a 10.0.0.1 -I 10.0.0.2 -C 5 -V >> "$LIB_TMP/rping" 2>&1
 else
 	notok "rping passes between the namespaces" "$(tail -n 1 "$LIB_TMP/rping")"
 fi
-# All namespaces see the device node, so the kernel must refuse to open it.
+# The device node is visible in all namespaces, so the kernel must refuse to open it.
 node=$(grep -lx nhca_blue /sys/class/infiniband_verbs/*/ibdev | sed 's|.*/\(uverbs[0-9]*\)/.*|\1|')
 if [ -n "$node" ] && [ -e "/dev/infiniband/$node" ] &&
 	! inside red sh -c ": <> /dev/infiniband/$node" 2> "$LIB_TMP/open"; then

@@ -99,7 +99,7 @@ beside_said() {
 	[ $said = "$wanted" ] || echo "with '$*' the warning is there: $said" && [ $said = "$wanted" ]
 }
 
-# Other drivers tell the core about their netdev in two ways. An iWARP device takes no RoCE packets.
+# Other drivers report their netdev to the core in two ways. An iWARP device takes no RoCE packets.
 beside_adapter() {
 	local status
 	rdma link del "$RDMA_DEV" || return

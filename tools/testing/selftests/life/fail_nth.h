@@ -21,7 +21,10 @@ struct step {
 	int (*failed)(void);	/* after a failed call: checks what it has left, and undoes that */
 };
 
-/* The file that counts allocations; fail_init/ has another one, for init functions of modules. */
+/*
+ * The file that counts allocations; fail_init/ has another such file, for init functions of
+ * modules.
+ */
 extern const char *nth_path;
 
 /* The kernel has failed an allocation in the last call. */

@@ -167,7 +167,7 @@ talk "two devices of one namespace" nhca_1l "" 10.96.1.1 nhca_1r "" 10.96.1.2
 talk "two devices of one namespace, IPv6" nhca_1l "" fd96:1::1 nhca_1r "" fd96:1::2 10.96.1.1
 sockets_are "three devices of one namespace share a socket for each address family" "" 2
 
-# ---- shared: every namespace sees every device ----
+# ---- shared: every device is visible in every namespace ----
 
 spaces red blue && cable 2 red blue && add nhca_2l v2l red 10.96.2.1 && add nhca_2r v2r blue 10.96.2.2 ||
 	notok "devices in two namespaces" "they cannot be created"

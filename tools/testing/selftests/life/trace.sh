@@ -45,7 +45,7 @@ judge "channels" nhca_packet_sent nhca_packet_received nhca_wqe_completed
 modprobe sch_netem
 tc qdisc replace dev "$NETDEV" root netem limit 20000 loss 3%
 begin
-# netem drops whole batches, so send enough of them that each node loses one.
+# netem drops whole batches, so send enough batches that each node loses one.
 xfer -m write -b -s 100000 -n 200
 xfer -m read -s 100000 -n 16
 tc qdisc del dev "$NETDEV" root

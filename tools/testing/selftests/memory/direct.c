@@ -289,7 +289,7 @@ static bool rights(struct pair *p)
 
 /* ---- errors ---- */
 
-/* A bad block fails the operations that need it, and no others. */
+/* A bad block fails the operations that need the block, and no other operations. */
 static bool bad_block(struct pair *p)
 {
 	struct nhcadv_direct_info info;

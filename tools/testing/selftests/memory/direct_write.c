@@ -75,7 +75,7 @@ static bool begin(struct pair *p, struct region *r, unsigned int flags)
 	       make_pair(p, (struct pair_opts){ .size = BUF, .sge = 4 });
 }
 
-/* SYNC: when a WRITE has completed, its bytes are on the disk, and no others have changed. */
+/* SYNC: when a WRITE has completed, its bytes are on the disk, and no other bytes have changed. */
 static bool sync_writes(struct pair *p)
 {
 	struct nhcadv_direct_info info;
@@ -100,7 +100,10 @@ static bool sync_writes(struct pair *p)
 	return disk_has(r.fd, 0, AREA) && region_close(&r);
 }
 
-/* Without SYNC: a READ after a WRITE sees its bytes, and the disk has all of them at the end. */
+/*
+ * Without SYNC: a READ after a WRITE returns the bytes of the WRITE, and the disk has all bytes at
+ * the end.
+ */
 static bool late_writes(struct pair *p)
 {
 	struct region r = {};
@@ -340,7 +343,7 @@ static bool rights(struct pair *p)
 	return disk_has(r.fd, 0, AREA) && region_close(&r) && region_close(&s);
 }
 
-/* A bad block fails the SYNC operations that need it, and no others. */
+/* A bad block fails the SYNC operations that need the block, and no other operations. */
 static bool bad_block(struct pair *p)
 {
 	struct nhcadv_direct_info info;

@@ -150,7 +150,7 @@ static bool odp_changes(struct pair *p)
 	    !filled(buf, size, 2))
 		return false;
 
-	/* after a fork the child keeps its pages, and only the parent sees later writes */
+	/* after a fork the child keeps its pages, and later writes go only to the parent's pages */
 	pid = fork();
 	REQUIRE(pid >= 0, "fork: %m");
 	if (!pid) {

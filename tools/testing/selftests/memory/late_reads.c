@@ -163,7 +163,7 @@ static void message_draw(struct lane *l, uint32_t i)
 	};
 	struct message *m = &l->messages[i];
 	uint32_t longest = l->type == IBV_QPT_UD ? 1024 : LONGEST;
-	/* few messages are copied by the driver: the test is about the others */
+	/* the driver copies few messages: the test is about the messages that it does not copy */
 	uint32_t shortest = l->type == IBV_QPT_RC && rnd() % 16 ? COPIED + 1 : SHORTEST;
 
 	*m = (struct message){ .at = i * SLOT + rnd() % 4096, .fill = 1 + rnd() % 0x7f,

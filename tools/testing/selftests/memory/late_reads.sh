@@ -121,7 +121,8 @@ with_bridge() { cable bare && master bridge && UPPER=upper; }
 with_bond() { cable bare && master bond mode active-backup miimon 100 && UPPER=upper; }
 # The RDMA device is on the lower netdev, and also serves the addresses of its VLANs.
 with_vlan() { cable bare && above vlan id 7; }
-# A packet socket on a macvlan does not see received packets, so capture on the lower netdev.
+# The packet socket of the capture gets no received packets on a macvlan, so capture on the lower
+# netdev.
 with_macvlan() { cable bare && above macvlan mode bridge && UPPER=upper PEER=upper LISTEN=far; }
 with_vrf() {
 	cable bare && ip link add red type vrf table 95 && ip link set red up &&

@@ -413,7 +413,7 @@ static bool by_qp_ex(struct pair *p)
 	x->wr_id = 2;
 	ibv_wr_local_inv(x, key);
 	x->wr_id = 3;
-	/* the provider may know the old key of the window, or the new one */
+	/* the provider may have stored the old key of the window, or the new one */
 	ibv_wr_bind_mw(x, mw, ibv_inc_rkey(key), &to);
 	VERB(ibv_wr_complete(x));
 	if (!wait_for(p->b.cq, 1, IBV_WC_BIND_MW, &c) ||

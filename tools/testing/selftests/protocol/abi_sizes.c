@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Acts as providers of other versions, which know shorter or longer structs, and sends each command
- * with a driver part of each length.  The kernel accepts a shorter or longer command and response.
- * It never writes past the buffer of a response.  It refuses a command with a field that it does
- * not know.
+ * Acts as providers of other versions, which have shorter or longer structs, and sends each command
+ * with a driver part of each length. The kernel accepts a shorter or longer command and response.
+ * It never writes past the buffer of a response. It refuses a command with a field that it does not
+ * support.
  *
  *   abi_sizes [PART-OF-A-NAME]	run the tests whose names contain the argument (all)
  */

@@ -420,8 +420,8 @@ static bool answer_and_refusal_lost(struct pair *p)
 }
 
 /*
- * A responder in the error state repeats its NAK when the requester retransmits.  Otherwise the
- * requester could not learn the reason.
+ * A responder in the error state repeats its NAK when the requester retransmits. Otherwise the
+ * requester would not get the reason.
  */
 static bool refusal_lost(struct pair *p)
 {

@@ -195,7 +195,7 @@ static bool no_reply(struct pair *p)
 		if (!waits || timers() != again)
 			continue;
 		/*
-		 * a's own ACKs might still wait, because a knows of no late reply; but b sends
+		 * a's own ACKs might still wait, because no reply to a was late so far; but b sends
 		 * nothing here
 		 */
 		rode = rides();

@@ -5,7 +5,7 @@
     placing_far.py GID_INDEX PORT [-f]              owns the memory: waits for each word and checks the bytes that
                                                     were written before it
     placing_far.py GID_INDEX PORT [-f] HOST         writes bytes and then a word, and waits until the owner has
-                                                    seen the word
+                                                    read the word
 
 With -f a FLUSH between the bytes and the word makes the bytes visible."""
 

@@ -420,7 +420,10 @@ static bool processes(struct pair *p)
 		if (!settled(&sh[i], &sh[i].got, rounds, false))
 			return false;
 
-	/* one process is killed: requests to its SRQ are refused, and the others still work */
+	/*
+	 * one process is killed: requests to its SRQ are refused, and the SRQs of the other
+	 * processes still work
+	 */
 	kill(pid[2], SIGKILL);
 	waitpid(pid[2], NULL, 0);
 	REQUEST(&w, 1, sh[2].srqn, 8, ibv_wr_send_imm(x, 0));

@@ -24,7 +24,7 @@ void clear(void)
 	meet(++step);
 }
 
-/* Return: a transfer as the client sees it; the client sends it to the server. */
+/* Return: a transfer with the client as the local end; the client sends it to the server. */
 struct nhcadv_transfer agree(uint32_t i, uint32_t total, uint32_t notify)
 {
 	struct nhcadv_transfer t;

@@ -62,7 +62,9 @@ static const struct kind {
 	{ "random-rxeth", .why = DROP(KEY) },
 };
 
-/* How packets are sent: with ICRC; with ICRC and UDP checksum; with the latter only; in batches */
+/*
+ * How packets are sent: with ICRC; with ICRC and UDP checksum; with UDP checksum only; in batches
+ */
 static const char * const ways[] = { "", "-c", "-b", "-b -g 16" };
 
 static struct channel ch;

@@ -213,7 +213,7 @@ int main(int argc, char **argv)
 	side_goes(&kept, LENGTH, 2, "memory is written through another device");
 	lose();
 	side_goes(&kept, 0, 3, "memory stays, with a handle of the device that stays");
-	/* this is the last handle, because the other one went with its device */
+	/* this is the last handle, because the other handle was destroyed with its device */
 	verb(nhcadv_dereg_job_mem(shared));
 	context = kept.context;
 	pd = kept.pd;

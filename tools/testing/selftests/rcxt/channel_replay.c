@@ -25,7 +25,7 @@
 
 enum what { PACKET, WRITE, READ, PROBE };
 
-/* Operations of the client during the recording; a probe asks about the write before it. */
+/* Operations of the client during the recording; a probe queries the write before it. */
 static const struct operation {
 	enum what what;
 	uint32_t rcxt, total, notify;
@@ -147,7 +147,7 @@ static bool is_last(int number)
 	return true;
 }
 
-/* Count what a replay of these packets causes.  An rCxt knows only its last tid. */
+/* Count what a replay of these packets causes. An rCxt stores only its last tid. */
 static void account(int number, const struct nhcadv_transfer *t)
 {
 	const struct operation *o = &operations[number];

@@ -60,7 +60,7 @@ for kind in whole no-icrc; do
 	run "$kind: replayed packets are unchanged" "$LAB_SRC/selftests/rcxt/replay.py" "$LIB_TMP/$kind" "$LIB_TMP/again"
 done
 
-# On the sender's netdev a recording sees batches before GSO segments them.
+# On the sender's netdev a recording has batches before GSO segments them.
 record '' near0 "$LIB_TMP/sent"
 rcxt_forge -a $FAR -q 17 -n 2000 -b -g 32 random-rxeth > /dev/null
 recorded "all packets are recorded on the sender's netdev" 2000

@@ -66,7 +66,7 @@ static int receive(int fd)
 			}
 		}
 		place += have / 8;
-		/* keep the first bytes of a word whose others have not come */
+		/* keep the first bytes of a word whose last bytes have not come */
 		memmove(words, words + have / 8, have % 8);
 		have %= 8;
 	}
