@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Marks between which `lab run --profile' counts the instructions of a guest.  They are NOPs of
- * seven bytes that occur in no other code.  lab/instructions.c looks for them.
+ * Marks between which `lab run --profile' counts the instructions of a guest. The marks are NOPs of
+ * seven bytes that occur in no other code. lab/instructions.c looks for them.
  */
 #ifndef PROFILE_H
 #define PROFILE_H

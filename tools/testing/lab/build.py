@@ -117,7 +117,7 @@ class Builder:
                f"RDMA_CORE_SRC=/rdma-core KUNIT={kunit}"
 
     def _source(self, place, afresh=False):
-        """The folder where make builds. It is emptied if its objects are for another kernel or root tree.
+        """The folder where make builds. The folder is emptied if its objects are for another kernel or root tree.
 
         make would not rebuild all of them, because the kernel's release name may be the same. A module with
         the old layout of a struct loads and crashes."""
@@ -268,7 +268,7 @@ class Builder:
     def strict(self):
         """Builds everything again with W=1 and sparse. Returns the lines with complaints.
 
-        It builds in the folder of driver(), with the same files and options plus sparse, so that driver() has
+        The build is in the folder of driver(), with the same files and options plus sparse, so that driver() has
         nothing left to build."""
         core = sources.rdma_core()
         names = sorted({*_files(DRIVER_PARTS), *_files(PROGRAM_PARTS)})

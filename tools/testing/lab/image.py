@@ -102,7 +102,7 @@ def make_disk(tree, disk):
 
 
 def ensure(release, packages=(), fresh=False, packaged=False):
-    """The image of a release, with additional packages. It is created if it is not in the cache.
+    """The image of a release, with additional packages. Creates the image if it is not in the cache.
 
     packaged: install an rdma-core that the lab builds as Debian packages, so that it is in the database of dpkg."""
     if release not in RELEASES:

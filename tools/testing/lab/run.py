@@ -51,7 +51,7 @@ def drivers(text, nodes):
 
 
 class Lab:
-    """The guests of a run. It is a context manager, which ends all guests at its exit."""
+    """The guests of a run. A Lab is a context manager, which ends all guests at its exit."""
 
     def __init__(self, options):
         self.options = options
@@ -272,7 +272,7 @@ def wait(lab, script_seconds):
 def verdict(lab, failures):
     """Prints the failures of each node. Returns the exit status of the run.
 
-    It also writes the failures to result.json in the run's folder, for programs."""
+    Also writes the failures to result.json in the run's folder, for programs."""
     bad = False
     result = {"folder": str(lab.folder), "nodes": {}}
     for one in lab.guests:
@@ -331,7 +331,7 @@ def run_once(options):
 
 
 def script_run(options):
-    """Runs `lab run`. It repeats the run once after an error of the emulator."""
+    """Runs `lab run`. Repeats the run once after an error of the emulator."""
     if options.inline is None and not pathlib.Path(options.script).is_file():
         raise say.LabError(f"there is no script {options.script} "
                            "(for inline commands: -- -c 'commands')")

@@ -71,8 +71,8 @@ static int run_histories(double most, uint64_t count, uint64_t first)
 }
 
 /*
- * Return: time of a poll of an endpoint with @peers connected and idle peers, in nanoseconds.  It
- * is the minimum of the means of 20 batches, because other programs disturb the measurement.
+ * Return: time of a poll of an endpoint with @peers connected and idle peers, in nanoseconds. The
+ * result is the minimum of the means of 20 batches, because other programs disturb the measurement.
  */
 static double poll_time(uint32_t peers)
 {

@@ -39,8 +39,8 @@ enum sim_kind {
 };
 
 /*
- * The zero-copy reference of one packet of a write to its payload.  It is held until the packet
- * arrives or is lost, as on a veth pair, or with a queueing discipline that delays packets.
+ * The zero-copy reference of one packet of a write to its payload. The reference is held until the
+ * packet arrives or is lost, as on a veth pair, or with a queueing discipline that delays packets.
  */
 struct sim_zcopy {
 	struct list_node node;		/* in sim_channel.zcopies, oldest first */
@@ -96,7 +96,7 @@ extern struct sim {
 	uint64_t verbs;			/* number of ibv_poll_cq() calls */
 	struct sim_device *devices[SIM_DEVICES];
 	uint32_t num_devices;
-	/* Hook of a test for each sent packet.  It may change the packet.  Return: true: lose it */
+	/* Hook of a test for each sent packet, which the hook may change. Return: true: lose it */
 	bool (*tap)(struct sim_packet *packet);
 } sim;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The adapter: channels, rCxts, tid rules, FIFOs and errors.  It models tid.c, recv.c, reply.c,
- * fetch.c and send.c of drivers/infiniband/sw/nhca/rcxt.
+ * The adapter: channels, rCxts, tid rules, FIFOs and errors. The adapter models tid.c, recv.c,
+ * reply.c, fetch.c and send.c of drivers/infiniband/sw/nhca/rcxt.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
  * pagecopy: measures the kernel's own copies of pages, for the benchmark.
  *
  * The module copies when it is loaded, as a stream of WRITEs of 1 MiB does: from one memory of 16
- * MiB to another, page by page through the kernel's mapping.  It prints nanoseconds per MiB for
- * memcpy() and for copy_page().
+ * MiB to another, page by page through the kernel's mapping. The module prints nanoseconds per MiB
+ * for memcpy() and for copy_page().
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 

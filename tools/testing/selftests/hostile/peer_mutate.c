@@ -5,12 +5,12 @@
  *   peer_mutate -i NETDEV [-n COUNT] [-R PACKETS-A-SECOND] [-m MTU] [-6] [-w] [-k] [-r SEED]
  *
  * It runs on the host of one end of the connections, and uses the packets that this host sends from
- * NETDEV as templates. It changes up to three things of a copy (bits, PSN, capability bits, opcode,
- * lengths, addresses, source port, QPN, P_Key, extended headers), corrects the ICRC and the
- * checksums in most cases, and sends the copy to the same destination. By default it acts as an
- * off-path attacker that knows addresses and QPNs but no PSN: the PSN is random, but never within
- * WINDOW of the PSN of the connection, because such a packet would count as a packet of the
- * connection. It ends after COUNT packets or on SIGTERM.
+ * NETDEV as templates. The program changes up to three things of a copy (bits, PSN, capability
+ * bits, opcode, lengths, addresses, source port, QPN, P_Key, extended headers), corrects the ICRC
+ * and the checksums in most cases, and sends the copy to the same destination. By default it acts
+ * as an off-path attacker that knows addresses and QPNs but no PSN: the PSN is random, but never
+ * within WINDOW of the PSN of the connection, because such a packet would count as a packet of the
+ * connection. The program ends after COUNT packets or on SIGTERM.
  *
  *   -w	on-path attacker: the PSNs are those that were seen
  *   -k	only capability bits and syndromes of acknowledgments

@@ -67,9 +67,9 @@ p99() {
 }
 
 # p99_check KIND ALONE_BEFORE BESIDE [ALONE_AFTER]: while a greedy user holds all that it got, the round trips of
-# another user must take at most P99_RATIO times as long as alone. They are measured alone immediately before and
-# after, because the machine's speed changes during a test. The target is 2. The default of 10 allows for other
-# load on the machine.
+# another user must take at most P99_RATIO times as long as alone. The round trips alone are measured immediately
+# before and after, because the machine's speed changes during a test. The target is 2. The default of 10 allows
+# for other load on the machine.
 p99_check() {
 	local kind=$1 alone=$2 beside=$3 after=$4 name ratio
 	name="$kind: another user's round trips take at most $RATIO times as long"

@@ -296,7 +296,7 @@ class Lab:
         return self.wire.heard()
 
     def one_answer(self, op, syndrome, psn=None, what=""):
-        """Waits for a response. It must be the only one and have this opcode, syndrome and PSN."""
+        """Waits for a response. The response must be the only one and have this opcode, syndrome and PSN."""
         until = time.monotonic() + PATIENCE
         got = []
         while not got and time.monotonic() < until:

@@ -238,7 +238,7 @@ port_state() {
 	becomes '4: ACTIVE' port nhca_ps state
 }
 
-# The port of a netdev that is down must be down. It becomes active when the netdev comes up.
+# The port of a netdev that is down must be down. The port becomes active when the netdev comes up.
 born_down() {
 	ip link add bd type veth peer name bdp && ip link set bdp up && rdma link add nhca_bd type nhca netdev bd || return
 	[ "$(port nhca_bd state)" = '1: DOWN' ] || return

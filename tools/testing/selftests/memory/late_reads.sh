@@ -112,8 +112,8 @@ with_htb() {
 with_cake() { cable && qdisc cake bandwidth 100mbit; }
 with_delay() { cable && qdisc netem delay 3ms limit 10000; }
 with_reorder() { cable && qdisc netem delay 1ms reorder 70% 50% duplicate 10% limit 10000; }
-# Each packet stays in the queue for 700 ms. This is longer than the local ACK timeout of 67 ms, so
-# requests are retransmitted while their first packets are still in the queue.
+# Each packet stays in the queue for 700 ms, longer than the local ACK timeout of 67 ms. So requests
+# are retransmitted while their first packets are still in the queue.
 with_still() { cable && qdisc netem delay 700ms limit 100000 && SETTLE=800 FEWER=10; }
 with_software_gso() { cable && ethtool -K near tx-udp-segmentation off; }
 with_no_sg() { cable && ethtool -K near sg off; }

@@ -9,8 +9,8 @@
  * completes, the owner fills the memory with its own bytes. The peer's bytes have the top bit
  * clear, and the owner's have it set. So the owner detects each late byte of the peer, and a
  * reading peer detects that it got a byte of the owner. The owner compares the memory some
- * microseconds later. It compares the memory again before it opens the next key, after the peer has
- * got its error and has reset its queue pair.
+ * microseconds later. The owner compares the memory again before it opens the next key, after the
+ * peer has got its error and has reset its queue pair.
  *
  * All words of a message have one value, and the next message has another value.  First and last
  * word differ if the invalidation came in the middle of a message.  With -x the owner takes its

@@ -2,8 +2,8 @@
 /*
  * Acts as providers of other versions, which have shorter or longer structs, and sends each command
  * with a driver part of each length. The kernel accepts a shorter or longer command and response.
- * It never writes past the buffer of a response. It refuses a command with a field that it does not
- * support.
+ * The kernel never writes past the buffer of a response, and refuses a command with a field that it
+ * does not support.
  *
  *   abi_sizes [PART-OF-A-NAME]	run the tests whose names contain the argument (all)
  */

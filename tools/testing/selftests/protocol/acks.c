@@ -60,8 +60,8 @@ static bool silent_ones(struct pair *p, long *sent, long *again)
 }
 
 /*
- * If the machine stalls, a timer may also request an acknowledgment. That does not happen in all of
- * the TRIES.
+ * If the machine stalls, a timer may also request an acknowledgment. Such stalls do not happen in
+ * all of the TRIES.
  */
 static bool together(struct pair *p)
 {

@@ -4,12 +4,11 @@
  *
  *   server: verify_xfer [options]          client: verify_xfer [options] HOST
  *
- * The two sides meet on a TCP socket and work in rounds.  Both prepare their memory.  The client
- * (with -b both sides) posts up to a window of messages on each QP.  When all have completed, every
- * byte of every message is compared with a pattern that depends on its QP, number and offset.  The
- * test also checks lengths, immediate values, results of atomics, and guard bytes after each
- * message.  Sizes, numbers of SGEs, inlining, signaling and operations vary from message to
- * message.
+ * The two sides meet on a TCP socket and work in rounds. Both sides prepare their memory. The
+ * client (with -b both sides) posts up to a window of messages on each QP. When all have completed,
+ * every byte of every message is compared with a pattern that depends on its QP, number and offset.
+ * The test also checks lengths, immediate values, results of atomics, and guard bytes after each
+ * message. Sizes, numbers of SGEs, inlining, signaling and operations vary from message to message.
  *
  * RC: all messages must arrive, once and in order.  UC and UD: messages may be lost or duplicated,
  * but those that are delivered must be right, and at least one must be delivered.  Options: xfer.h.

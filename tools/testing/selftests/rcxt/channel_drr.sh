@@ -14,8 +14,9 @@ RUN_TIMEOUT=200
 run "channels share the device by their quanta" channel_drr -d "$RDMA_DEV" -g "$gid"
 grep '^# ' "$LIB_TMP/run"
 
-# A link of 50 Mbit/s without a host at its other end. It is slower than the channels can send, so they must wait for it
-# and leave the CPU to the program. On a busy host an emulated machine cannot fill even a link of 300 Mbit/s.
+# A link of 50 Mbit/s without a host at its other end. The link is slower than the channels can send, so the channels
+# must wait for the link and leave the CPU to the program. On a busy host an emulated machine cannot fill even a link
+# of 300 Mbit/s.
 ip link add slow0 type dummy && ip link set slow0 up && ip addr add 10.98.2.1/24 dev slow0 &&
 	ip neigh add 10.98.2.2 lladdr 02:00:00:00:00:02 dev slow0 &&
 	tc qdisc add dev slow0 root tbf rate 50mbit burst 128k limit 4m &&

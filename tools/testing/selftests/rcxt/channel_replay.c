@@ -379,7 +379,7 @@ static void rcxts_change_hands(void)
 
 /* ---- too late ---- */
 
-/* The server's host drops RoCE packets.  This works without nftables, which may be missing. */
+/* If @on, the server's host drops RoCE packets.  nftables is not used, since it may be missing. */
 static void deaf(bool on)
 {
 	int ret;

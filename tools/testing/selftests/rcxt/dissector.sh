@@ -16,7 +16,7 @@ dissector() {
 	"$LAB_SRC/selftests/rcxt/dissector.py" "$@"
 }
 
-# Decode the capture on the standard input with tshark. It runs as nobody, because tshark loads no Lua script as root.
+# Decode the capture on the standard input with tshark. tshark runs as nobody, because it loads no Lua script as root.
 decode() {
 	local fields
 	fields=$(dissector fields | sed 's/^/-e /')

@@ -73,7 +73,8 @@ for how in '' 'loss 1%' 'loss 5%' 'delay 10ms reorder 25%' 'delay 10ms reorder 2
 	messages -o send -n 2000
 done
 
-# Packets wait long in the deep queue of a slow link. They are not lost, so they must not be retransmitted.
+# Packets wait long in the deep queue of a slow link. These packets are not lost, so they must not be
+# retransmitted.
 impair 'rate 10mbit'
 messages -o read -n 24M -s 1M -w 16
 if [ "$NODE" = 2 ]; then

@@ -4,14 +4,14 @@
  *
  *   rcxt_forge -a ADDRESS -q QPN -k KEY -j JOB -r INDEX -K KEY -t TID -v PVO [options] [KIND...]
  *
- * The template is a valid packet of a write that a channel at ADDRESS would accept. It has the
- * channel's QPN and key, the job, index and key of an rCxt, the PVO of the first of -l bytes that
- * may be written there, a transfer of -T bytes in packets of -s bytes, and the highest tid that the
- * rCxt has accepted. In each kind of packet one of these values is wrong, or all are. Without
- * KINDs, all kinds except the valid one are sent. The packets have the format of
- * Documentation/rcxt.rst. They have a correct ICRC, with -c also a UDP checksum, or with -b the
- * capability bits that say that the UDP checksum replaces the ICRC. So the receiver drops them only
- * because of the forged field.
+ * The template is a valid packet of a write that a channel at ADDRESS would accept. The template
+ * has the channel's QPN and key, the job, index and key of an rCxt, the PVO of the first of -l
+ * bytes that may be written there, a transfer of -T bytes in packets of -s bytes, and the highest
+ * tid that the rCxt has accepted. In each kind of packet one of these values is wrong, or all are.
+ * Without KINDs, all kinds except the valid one are sent. The packets have the format of
+ * Documentation/rcxt.rst. All packets have a correct ICRC, with -c also a UDP checksum, or with -b
+ * the capability bits that say that the UDP checksum replaces the ICRC. So the receiver drops them
+ * only because of the forged field.
  *
  * Prints "KIND PACKETS" for each kind, then "# tid N", the highest tid used, and the rate.
  */

@@ -40,7 +40,7 @@ def pattern(number, size):
 
 
 class Memory:
-    """Memory of this process that RDS maps. It starts at an odd offset in its first page."""
+    """Memory of this process that RDS maps. The memory starts at an odd offset in its first page."""
     OFFSET = 411
 
     def __init__(self):

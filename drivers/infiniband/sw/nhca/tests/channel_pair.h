@@ -191,10 +191,10 @@ void chan_destroy(struct chan *c);
  * @c:      the channel
  * @opcode: NHCA_WR_CH_*
  *
- * The work request is signaled. It names the peer, and the first rCxt of both sides. Its wr_id is
- * chan_wr_id(), its cookie chan_cookie(). A work request with a struct nhca_rcxt_wr has tid 1.
- * Unless it is a cancel or a fence, its segments have PAIR_SEG bytes, and it starts at the first
- * byte of the memory of both ends.
+ * The work request is signaled. The work request names the peer, and the first rCxt of both sides.
+ * Its wr_id is chan_wr_id(), its cookie chan_cookie(). A work request with a struct nhca_rcxt_wr
+ * has tid 1. Unless it is a cancel or a fence, its segments have PAIR_SEG bytes, and it starts at
+ * the first byte of the memory of both ends.
  * Return: the slot.
  */
 struct nhca_send_wqe *chan_wqe(struct chan *c, u8 opcode);

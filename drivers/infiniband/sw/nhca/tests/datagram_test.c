@@ -92,8 +92,8 @@ static int post(struct kunit *test, enum ib_wr_opcode opcode, u64 addr, u32 len,
 
 /*
  * A datagram has the headers of its work request, the path of its address handle and the right
- * payload. It completes without an answer. A Q_Key with the top bit set selects the Q_Key of the
- * QP.
+ * payload. A datagram completes without an answer. A Q_Key with the top bit set selects the Q_Key
+ * of the QP.
  */
 static void send_test(struct kunit *test)
 {

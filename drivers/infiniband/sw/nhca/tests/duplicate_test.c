@@ -22,7 +22,10 @@ static struct nhca_hdr request(struct kunit *test, u8 opcode, u32 psn, u64 va, u
 	return h;
 }
 
-/* A duplicate SEND takes no receive. It is acknowledged if it ends a message or has AckReq. */
+/*
+ * A duplicate SEND takes no receive. The duplicate is acknowledged if it ends a message or has
+ * AckReq.
+ */
 static void send_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;

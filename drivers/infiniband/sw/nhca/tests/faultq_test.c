@@ -92,8 +92,8 @@ static void finish(struct kunit *test, struct completion *gate, u32 jobs)
 }
 
 /*
- * Processes of one user have much work that does not end. They get the workers of one user, and
- * work of another user runs. Afterwards all work runs.
+ * Processes of one user have much work that does not end. These processes get only the workers of
+ * one user, and work of another user runs. Afterwards all work runs.
  */
 static void other_user(struct kunit *test, enum nhca_faultq_kind kind, u32 limit)
 {

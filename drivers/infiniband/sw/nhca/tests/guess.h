@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A guesser gets numbers that this host gave out, in order, and guesses the next number. It tries
- * the rules of counters, of random number generators and of weak ciphers.
+ * A guesser gets numbers that this host gave out, in order, and guesses the next number. The
+ * guesser tries the rules of counters, of random number generators and of weak ciphers.
  *
  * Kernel tests and programs use this header, so it needs nothing but integers.
  */

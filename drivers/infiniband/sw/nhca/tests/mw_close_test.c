@@ -187,8 +187,8 @@ static void invalidate_test(struct kunit *test)
 }
 
 /*
- * Invalidation closes a fast registration region if no window is bound to it. It does not close a
- * region that a user registered.
+ * Invalidation closes a fast registration region if no window is bound to it. Invalidation does not
+ * close a region that a user registered.
  */
 static void regions_test(struct kunit *test)
 {

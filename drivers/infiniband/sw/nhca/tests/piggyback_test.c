@@ -48,7 +48,7 @@ static void hold_timer(struct kunit *test)
 	mod_timer(&f->qp->piggyback->timer, jiffies + 1000 * HZ);
 }
 
-/* The timer was set to the next jiffy since hold_timer(). It may have expired meanwhile. */
+/* The timer was set to the next jiffy since hold_timer(). The timer may have expired meanwhile. */
 static void expect_timer_set(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;

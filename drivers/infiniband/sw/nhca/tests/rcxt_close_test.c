@@ -250,7 +250,7 @@ static void grace_ends_copy(struct nhca_channel *ch)
 }
 
 /*
- * Release sleeps until a copy has ended. It does not spin, because it may have preempted the
+ * Release sleeps until a copy has ended. Release does not spin, because it may have preempted the
  * copying thread.
  */
 static void release_waits_for_copy(struct kunit *test)

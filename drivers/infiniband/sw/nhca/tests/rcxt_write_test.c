@@ -161,8 +161,8 @@ static void write_any_order(struct kunit *test)
 }
 
 /*
- * A write with a lost packet does not complete. It completes when the program has sent this packet
- * again, and no other.
+ * A write with a lost packet does not complete. The write completes when the program has sent only
+ * the lost packet again.
  */
 static void write_lost_packet(struct kunit *test)
 {

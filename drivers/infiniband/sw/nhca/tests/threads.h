@@ -33,9 +33,9 @@ static inline void test_thread_stop(struct task_struct *t)
 }
 
 /*
- * Return: true if a race that began at @begun is to go on. It lasts @time jiffies, and longer while
- * @enough is false, because on a busy machine the threads may get little CPU time in @time. After a
- * minute the race ends in any case, and the test fails.
+ * Return: true if a race that began at @begun is to go on. The race lasts @time jiffies, and longer
+ * while @enough is false, because on a busy machine the threads may get little CPU time in @time.
+ * After a minute the race ends in any case, and the test fails.
  */
 static inline bool test_goes_on(unsigned long begun, unsigned long time, bool enough)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * checked: operations of MPI programs; every byte and every sum is checked.  It is compiled in the
- * guest, which has mpicc.
+ * checked: operations of MPI programs; every byte and every sum is checked. The program is compiled
+ * in the guest, which has mpicc.
  *
  *	mpirun ... checked [-n ROUNDS] [-m MAXBYTES] PART...
  *
