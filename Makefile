@@ -26,7 +26,8 @@ WIRESHARKDIR ?= /usr/lib/$(shell $(CC) -print-multiarch)/wireshark/plugins
 # Folders to install: one for each command, with its manual page and other files, and one for scripts.
 TOOLS := $(filter-out testing wireshark,$(patsubst tools/%/,%,$(wildcard tools/*/)))
 # A command in C has the name of its folder, like a command that is a script.
-TOOL_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard $(foreach tool,$(TOOLS),tools/$(tool)/$(tool).c)))
+TOOL_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard \
+	$(foreach tool,$(filter-out nhca-store,$(TOOLS)),tools/$(tool)/$(tool).c)))
 
 # The call of Kbuild for all targets that the kernel's build system builds. Recipes have a + in front of it, because
 # make sees no $(MAKE) in them and would not share its job server.
@@ -70,10 +71,13 @@ PRELOADS := cm_order
 PROGRAMS := $(patsubst %,$(BUILD)/selftests/%,$(PRELOADS:=.so) $(filter-out $(PARTS) $(PRELOADS),\
 	$(basename $(notdir $(wildcard $(PROGRAM_FOLDERS:=/*.c))))))
 
-.PHONY: all module provider providers messages tools man install install-tools install-providers prebuilt deb \
+# A command that consists of several files and uses librdmacm
+STORE := $(BUILD)/tools/nhca-store/nhca-store
+
+.PHONY: all module provider providers messages tools store man install install-tools install-providers prebuilt deb \
 	selftests pictures deps demo check check-long check-debug kunit bench style clean distclean help
 
-all: module provider messages tools	## build the module, the provider, the messages library and the commands (default)
+all: module provider messages tools store	## build the module, the provider, the messages library and the commands (default)
 
 module: | kernel-headers	## build the kernel module; KDIR= is the kernel's build tree
 	+$(KBUILD_CALL) modules
@@ -89,6 +93,11 @@ messages: provider	## build the library of reliable messages, libnhcamsg
 
 tools: $(TOOL_PROGRAMS)	## build the commands in C
 
+# Of rdma-core, the source that the provider was built in has librdmacm.
+store: provider	## build nhca-store, which exports files and disks by RDMA
+	@cmake --build $(BUILD)/userspace --target rdmacm > /dev/null
+	+@$(MAKE) --no-print-directory $(STORE)
+
 man:	## build the manual pages of the libraries' calls with pandoc
 	+$(USERSPACE_CALL) man
 
@@ -101,7 +110,7 @@ install: install-tools | $(if $(DESTDIR),,root)	## install module, module index,
 # An existing configuration file is not overwritten.
 install-tools: $(TOOL_PROGRAMS) | $(if $(DESTDIR),,root)	## install commands, their pages and units, and the dissector (root), or in DESTDIR=
 	@set -e; put() { install -D -m $$1 "$$2" "$(DESTDIR)$$3/$${2##*/}"; }; \
-	for file in $(foreach tool,$(TOOLS),$(wildcard tools/$(tool)/*)) $(TOOL_PROGRAMS); do \
+	for file in $(foreach tool,$(TOOLS),$(wildcard tools/$(tool)/*)) $(TOOL_PROGRAMS) $(wildcard $(STORE)); do \
 		folder=$${file%/*}; name=$${folder##*/}; \
 		case $$file in \
 		*.[1-8]) put 644 $$file $(MANDIR)/man$${file##*.} ;; \
@@ -197,6 +206,11 @@ $(BUILD)/include/infiniband/%.h: userspace/libnhcamsg/%.h
 $(BUILD)/tools/%: tools/%.c
 	@mkdir -p $(@D)
 	$(CC) -O2 -g -Wall -Wextra $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $<
+
+$(STORE): $(wildcard tools/nhca-store/*.[ch]) $(BUILD)/include/infiniband/nhcadv_direct.h
+	@mkdir -p $(@D)
+	$(CC) -O2 -g -Wall -Wextra -I$(BUILD)/include -I$(BUILD)/userspace/include $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) \
+		-o $@ $(filter %.c,$^) -L$(BUILD)/userspace/lib -lrdmacm -libverbs -luring -lpthread -ldl
 
 vpath %.c $(PROGRAM_FOLDERS)
 # Names of a program must not replace those of shared libraries, such as functions of libc.

@@ -148,7 +148,7 @@ class Builder:
             if define:
                 jobs += f" MESSAGES_CFLAGS=-D{shlex.quote(define)}"
             # Guests create their devices themselves, so install the udev rule where udev does not read it.
-            command = f"{jobs} W=1 module && {jobs} messages && {jobs} install UDEVDIR=/usr/share/nhca"
+            command = f"{jobs} W=1 module && {jobs} messages store && {jobs} install UDEVDIR=/usr/share/nhca"
             self._chroot("building module and libraries", command, target / "payload", "build",
                          {"/src": source, "/rdma-core": core})
             self._show_warnings("build")
@@ -279,7 +279,7 @@ class Builder:
             # Build the messages library also alone, as a distribution does: for the installed libnhca, and without
             # the other sources. Then compile a program for the installed libraries.
             command = f"""
-                {jobs} W=1 C=2 module && {jobs} messages tools && {jobs} selftests
+                {jobs} W=1 C=2 module && {jobs} messages tools store && {jobs} selftests
                 make -C /src/userspace install BUILD=/src/build/userspace
                 cp -r /src/userspace/libnhcamsg /alone
                 make -C /alone WERROR=1 all check

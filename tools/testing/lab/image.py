@@ -19,7 +19,7 @@ PACKAGES = """
     linux-image-amd64 linux-headers-amd64 kmod udev mount iproute2 iputils-ping ethtool nftables
     ibverbs-utils rdmacm-utils perftest ibverbs-providers libibverbs-dev librdmacm-dev
     gcc libc6-dev make cmake ninja-build pkg-config libnl-3-dev libnl-route-3-dev libudev-dev
-    sparse python3 python3-pyverbs tcpdump tshark iperf3 procps psmisc strace
+    liburing-dev sparse python3 python3-pyverbs tcpdump tshark iperf3 procps psmisc strace
     busybox-static zstd xz-utils ca-certificates
 """.split()
 

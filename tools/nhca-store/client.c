@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * nhca-store: a connection of a client.  It works on any RDMA device.
+ */
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store.h"
+
+/* wr_id of the request and of the receive; READs and WRITEs have smaller ones */
+#define WR_REQUEST	(UINT64_MAX - 1)
+#define WR_REPLY	UINT64_MAX
+
+/* Local ACK timeout of the QP, 4.096 us * 2^18 = 1 s: a READ may wait for the server's disk. */
+#define ACK_TIMEOUT	18
+
+/*
+ * Splits SERVER[:PORT].  An IPv6 address with a port is written [ADDRESS]:PORT.
+ * The caller frees @host; @port points into it, or to the default.
+ */
+static char *split_server(const char *server, const char **name, const char **port)
+{
+	char *host = strdup(server), *colon;
+
+	if (!host)
+		stop(STORE_FAILED, "not enough memory");
+	*port = STORE_PORT;
+	*name = host;
+	colon = strrchr(host, ':');
+	if (host[0] == '[') {
+		char *end = strchr(host, ']');
+
+		if (!end || (end[1] && end[1] != ':'))
+			stop(STORE_MISUSED, "not an address: %s", server);
+		*end = 0;
+		*name = host + 1;
+		if (end[1])
+			*port = end + 2;
+	} else if (colon && colon == strchr(host, ':')) {
+		*colon = 0;
+		*port = colon + 1;
+	}
+	return host;
+}
+
+static void post_receive(struct store_client *c)
+{
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)c->recv,
+		.length = sizeof(*c->recv),
+		.lkey = c->mr->lkey,
+	};
+	struct ibv_recv_wr wr = { .wr_id = WR_REPLY, .sg_list = &sge, .num_sge = 1 }, *bad;
+	int error = ibv_post_recv(c->id->qp, &wr, &bad);
+
+	if (error)
+		stop(STORE_FAILED, "cannot post a receive: %s", strerror(error));
+}
+
+static void set_up(struct store_client *c, unsigned int depth)
+{
+	struct ibv_qp_init_attr qp = {
+		.qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = depth + 1, .max_recv_wr = 1,
+			 .max_send_sge = 1, .max_recv_sge = 1 },
+	};
+	struct {
+		struct store_request send;
+		struct store_reply recv;
+	} *buffers = calloc(1, sizeof(*buffers));
+
+	if (!buffers)
+		stop(STORE_FAILED, "not enough memory");
+	c->send = &buffers->send;
+	c->recv = &buffers->recv;
+	c->pd = ibv_alloc_pd(c->id->verbs);
+	c->channel = ibv_create_comp_channel(c->id->verbs);
+	if (c->pd && c->channel)
+		c->cq = ibv_create_cq(c->id->verbs, depth + 2, NULL, c->channel, 0);
+	if (c->cq)
+		c->mr = ibv_reg_mr(c->pd, buffers, sizeof(*buffers), IBV_ACCESS_LOCAL_WRITE);
+	qp.send_cq = c->cq;
+	qp.recv_cq = c->cq;
+	if (!c->mr || rdma_create_qp(c->id, c->pd, &qp))
+		stop(STORE_FAILED, "%s: cannot create a queue pair: %s",
+		     ibv_get_device_name(c->id->verbs->device), strerror(errno));
+}
+
+void client_connect(struct store_client *c, const char *server, unsigned int depth)
+{
+	struct rdma_addrinfo hints = { .ai_port_space = RDMA_PS_TCP }, *info;
+	struct rdma_conn_param param = {
+		.initiator_depth = RDMA_MAX_INIT_DEPTH,
+		.retry_count = 7,
+		.rnr_retry_count = 7,
+	};
+	const char *name, *port;
+	uint8_t timeout = ACK_TIMEOUT;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	char *host = split_server(server, &name, &port);
+
+	*c = (struct store_client) { };
+	if (rdma_getaddrinfo(name, port, &hints, &info))
+		stop(STORE_FAILED, "%s: cannot find the address: %s", server, strerror(errno));
+	free(host);
+	if (rdma_create_ep(&c->id, info, NULL, NULL))
+		stop(STORE_FAILED, "%s: no RDMA device leads there: %s", server, strerror(errno));
+	rdma_freeaddrinfo(info);
+	rdma_set_option(c->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout,
+			sizeof(timeout));
+	set_up(c, depth);
+	post_receive(c);
+	if (rdma_connect(c->id, &param))
+		stop(STORE_FAILED, "%s: %s", server,
+		     errno == ECONNREFUSED ? "the server refuses the connection" : strerror(errno));
+	/* how many READs may be outstanding was agreed on while the connection was made */
+	if (ibv_query_qp(c->id->qp, &attr, IBV_QP_MAX_QP_RD_ATOMIC, &init))
+		stop(STORE_FAILED, "%s: cannot query the queue pair", server);
+	c->reads = attr.max_rd_atomic;
+	if (!c->reads)
+		stop(STORE_FAILED, "%s: the server does not accept READs", server);
+}
+
+void client_close(struct store_client *c)
+{
+	rdma_disconnect(c->id);
+	rdma_destroy_qp(c->id);
+	rdma_destroy_id(c->id);
+	ibv_dereg_mr(c->mr);
+	ibv_destroy_cq(c->cq);
+	ibv_destroy_comp_channel(c->channel);
+	ibv_dealloc_pd(c->pd);
+	free(c->send);
+}
+
+/* Return: what an unsuccessful completion means for the user of the command. */
+static const char *status_text(enum ibv_wc_status status)
+{
+	switch (status) {
+	case IBV_WC_REM_OP_ERR:
+		return "the server's disk has failed, or its file has become shorter";
+	case IBV_WC_REM_ACCESS_ERR:
+		return "the server does not allow this access any more";
+	case IBV_WC_RETRY_EXC_ERR:
+		return "the server does not answer";
+	case IBV_WC_LOC_QP_OP_ERR:
+		return "the local disk has failed";
+	default:
+		return ibv_wc_status_str(status);
+	}
+}
+
+int client_poll(struct store_client *c, uint64_t *wr_id, bool wait)
+{
+	struct ibv_cq *cq;
+	struct ibv_wc wc;
+	void *context;
+	bool armed = false;
+	int count;
+
+	for (;;) {
+		count = ibv_poll_cq(c->cq, 1, &wc);
+		if (count || !wait)
+			break;
+		if (armed) {
+			if (ibv_get_cq_event(c->channel, &cq, &context))
+				return -1;
+			ibv_ack_cq_events(cq, 1);
+		} else if (ibv_req_notify_cq(c->cq, 0)) {
+			return -1;
+		}
+		armed = !armed;
+	}
+	if (count <= 0)
+		return count;
+	if (wc.status != IBV_WC_SUCCESS) {
+		warn("%s", wc.status == IBV_WC_WR_FLUSH_ERR ? "the server has disconnected" :
+		     status_text(wc.status));
+		return -1;
+	}
+	if (wc.wr_id == WR_REQUEST)
+		c->sent = true;
+	else if (wc.wr_id == WR_REPLY)
+		c->received = wc.byte_len;
+	*wr_id = wc.wr_id;
+	return 1;
+}
+
+int client_send(struct store_client *c, enum store_op op)
+{
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)c->send,
+		.length = offsetof(struct store_request, data) +
+			(op == STORE_WRITE_TAIL ? le32toh(c->send->length) : 0),
+		.lkey = c->mr->lkey,
+	};
+	struct ibv_send_wr wr = {
+		.wr_id = WR_REQUEST,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED,
+	}, *bad;
+
+	c->send->magic = htole32(STORE_MAGIC);
+	c->send->version = STORE_VERSION;
+	c->send->op = op;
+	c->sent = false;
+	c->received = 0;
+	if (!ibv_post_send(c->id->qp, &wr, &bad))
+		return 0;
+	warn("cannot send a request");
+	return EPROTO;
+}
+
+bool client_replied(const struct store_client *c)
+{
+	return c->sent && c->received;
+}
+
+int client_reply(struct store_client *c)
+{
+	struct store_reply *reply = c->recv;
+	uint32_t data = c->received - offsetof(struct store_reply, data);
+
+	reply->error = le32toh(reply->error);
+	reply->flags = le16toh(reply->flags);
+	reply->rkey = le32toh(reply->rkey);
+	reply->addr = le64toh(reply->addr);
+	reply->region = le64toh(reply->region);
+	reply->size = le64toh(reply->size);
+	reply->unit = le32toh(reply->unit);
+	reply->length = le32toh(reply->length);
+	reply->name[STORE_NAME - 1] = 0;
+	if (c->received < offsetof(struct store_reply, data) || reply->length > data ||
+	    le32toh(reply->magic) != STORE_MAGIC || reply->error > 4095) {
+		warn("the server has sent an invalid reply");
+		return EPROTO;
+	}
+	post_receive(c);
+	return reply->error;
+}
+
+int client_call(struct store_client *c, enum store_op op)
+{
+	uint64_t wr_id;
+	int error = client_send(c, op);
+
+	if (error)
+		return error;
+	while (!client_replied(c))
+		if (client_poll(c, &wr_id, true) < 0)
+			return EPROTO;
+	return client_reply(c);
+}
+
+void client_open(struct store_client *c, const char *name, bool write)
+{
+	int error;
+
+	if (strlen(name) >= STORE_NAME)
+		stop(STORE_MISUSED, "a name has at most %u characters: %s", STORE_NAME - 1, name);
+	memset(c->send->name, 0, sizeof(c->send->name));
+	memcpy(c->send->name, name, strlen(name));
+	c->send->flags = htole16(write ? STORE_F_WRITE : 0);
+	error = client_call(c, STORE_OPEN);
+	switch (error) {
+	case 0:
+		memcpy(&c->open, c->recv, offsetof(struct store_reply, data));
+		if (c->open.region > c->open.size ||
+		    c->open.size - c->open.region >= STORE_TAIL)
+			stop(STORE_FAILED, "%s: the server has sent an invalid reply", name);
+		return;
+	case EPROTO:
+		exit(STORE_FAILED);
+	case ENOENT:
+		stop(STORE_FAILED, "%s: the server has no such export for this host", name);
+	case EROFS:
+		stop(STORE_FAILED, "%s: the server does not allow writes", name);
+	default:
+		stop(STORE_FAILED, "%s: the server cannot open it: %s", name, strerror(error));
+	}
+}
+
+int client_rdma(struct store_client *c, enum ibv_wr_opcode opcode, uint64_t offset, uint64_t buffer,
+		uint32_t length, uint32_t lkey, uint64_t wr_id)
+{
+	struct ibv_sge sge = { .addr = buffer, .length = length, .lkey = lkey };
+	struct ibv_send_wr wr = {
+		.wr_id = wr_id,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = opcode,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.rdma = { .remote_addr = c->open.addr + offset, .rkey = c->open.rkey },
+	}, *bad;
+
+	return ibv_post_send(c->id->qp, &wr, &bad);
+}

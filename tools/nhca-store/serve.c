@@ -1,0 +1,726 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * nhca-store: the server.  Each connection has a thread, which answers requests until the client
+ * disconnects.  The kernel serves READs and WRITEs of the client without the thread.
+ */
+#define _GNU_SOURCE
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <linux/fs.h>
+#include <linux/stat.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+
+#include "direct.h"
+#include "store.h"
+
+/* Requests that a client may send before it has got a reply; the client of this command sends 1 */
+#define REQUESTS	2
+/* wr_id of the WRITE of 0 bytes that checks whether the client is there */
+#define KEEPALIVE	REQUESTS
+
+/* A pool of the server, for all connections of a device */
+struct pool {
+	struct ibv_context *verbs;
+	struct nhcadv_direct_pool *pool;
+	struct pool *next;
+};
+
+static struct server {
+	const struct store_config *config;
+	struct rdma_cm_id *listen;
+	int stopped;		/* eventfd: can be read when the server ends */
+	pthread_mutex_t lock;	/* protects the members below */
+	pthread_cond_t ended;	/* a connection has ended */
+	unsigned int connections;
+	struct pool *pools;
+} server = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.ended = PTHREAD_COND_INITIALIZER,
+};
+
+struct messages {
+	struct store_request request[REQUESTS];
+	struct store_reply reply[REQUESTS];
+};
+
+struct connection {
+	struct rdma_cm_id *id;
+	char peer[64];
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
+	struct messages *messages;
+	struct ibv_mr *messages_mr;
+	bool keepalive_sent;
+	/* the open export, or NULL */
+	const struct store_export *export;
+	int fd;
+	bool write;
+	struct ibv_mr *region;
+	uint64_t region_bytes;
+	uint32_t tail_bytes;
+};
+
+static struct nhcadv_direct_pool *pool_of(struct ibv_context *verbs)
+{
+	struct pool *pool;
+
+	pthread_mutex_lock(&server.lock);
+	for (pool = server.pools; pool && pool->verbs != verbs;)
+		pool = pool->next;
+	if (!pool) {
+		pool = calloc(1, sizeof(*pool));
+		if (pool) {
+			pool->verbs = verbs;
+			pool->pool = direct_alloc_pool(verbs, server.config->pool /
+						       sysconf(_SC_PAGESIZE));
+		}
+		if (pool && pool->pool) {
+			pool->next = server.pools;
+			server.pools = pool;
+		} else {
+			warn_errno("%s: no pool of %llu bytes", ibv_get_device_name(verbs->device),
+				   (unsigned long long)server.config->pool);
+			free(pool);
+			pool = NULL;
+		}
+	}
+	pthread_mutex_unlock(&server.lock);
+	return pool ? pool->pool : NULL;
+}
+
+/* Reads the size of the open file @fd.  Return: 0 or an errno. */
+static int size_of(int fd, uint64_t *size, bool *block)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return errno;
+	*block = S_ISBLK(st.st_mode);
+	*size = st.st_size;
+	if (*block && ioctl(fd, BLKGETSIZE64, size))
+		return errno;
+	return *block || S_ISREG(st.st_mode) ? 0 : EINVAL;
+}
+
+/* Reads the number of bytes that an export has now.  Return: 0 or an errno. */
+static int export_size(const struct store_export *export, int fd, uint64_t *bytes, bool *block)
+{
+	uint64_t size;
+	int error = size_of(fd, &size, block);
+
+	if (error)
+		return error;
+	if (export->offset > size || export->size > size - export->offset)
+		return ENXIO;
+	*bytes = export->size ? export->size : size - export->offset;
+	return 0;
+}
+
+/* Reads the unit of direct I/O.  Return: 0 or an errno. */
+static int unit_of(int fd, bool block, uint32_t *unit)
+{
+	struct statx stx;
+	int sector;
+
+	if (block) {
+		if (ioctl(fd, BLKSSZGET, &sector))
+			return errno;
+		*unit = sector;
+		return 0;
+	}
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &stx))
+		return errno;
+	if (!(stx.stx_mask & STATX_DIOALIGN) || !stx.stx_dio_offset_align)
+		return EOPNOTSUPP;
+	*unit = stx.stx_dio_offset_align;
+	return 0;
+}
+
+/* Return: the export number @index of those that the client may open, or NULL */
+static const struct store_export *export_at(const struct connection *c, uint32_t index)
+{
+	const struct store_config *config = server.config;
+	unsigned int i;
+
+	for (i = 0; i < config->count; i++)
+		if (config_allows(&config->exports[i], rdma_get_peer_addr(c->id)) && !index--)
+			return &config->exports[i];
+	return NULL;
+}
+
+/* Return: the export with this name, or NULL, also if the client may not open it */
+static const struct store_export *export_named(const struct connection *c, const char *name)
+{
+	const struct store_export *export;
+	uint32_t i;
+
+	for (i = 0; (export = export_at(c, i)); i++)
+		if (!strncmp(export->name, name, STORE_NAME))
+			return export;
+	return NULL;
+}
+
+static int answer_list(struct connection *c, uint32_t index, struct store_reply *reply)
+{
+	const struct store_export *export = export_at(c, index);
+	bool block = false;
+	uint64_t size = 0;
+	int fd, error;
+
+	if (!export)
+		return ENOENT;
+	memcpy(reply->name, export->name, STORE_NAME);
+	fd = open(export->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	error = fd < 0 ? errno : export_size(export, fd, &size, &block);
+	if (fd >= 0)
+		close(fd);
+	if (error)
+		warn("%s: %s: %s", export->name, export->path, strerror(error));
+	reply->flags = (export->write ? STORE_F_WRITE : 0) | (block ? STORE_F_BLOCK : 0) |
+		(error ? STORE_F_GONE : 0);
+	reply->size = size;
+	return 0;
+}
+
+/*
+ * Registers the part of the file that consists of whole pages.  The rest, the tail, is read and
+ * written by requests.  Its page has no byte of the region, so that the page cache of the tail and
+ * direct I/O of the region never write the same page.
+ */
+static int register_region(struct connection *c, uint64_t size, uint32_t unit)
+{
+	uint32_t round = unit > STORE_TAIL ? unit : STORE_TAIL;
+	struct nhcadv_direct_file_attr attr = {
+		.pool = pool_of(c->id->verbs),
+		.fd = c->fd,
+		.flags = c->export->sync && c->write ? NHCADV_DIRECT_SYNC : 0,
+		.offset = c->export->offset,
+		.length = size - size % round,
+		.access = IBV_ACCESS_REMOTE_READ |
+			(c->write ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE : 0),
+	};
+
+	if (!attr.pool)
+		return ENOMEM;
+	if (round > STORE_TAIL)
+		return EOPNOTSUPP;
+	if (c->export->offset % round)
+		return EINVAL;
+	c->region_bytes = attr.length;
+	c->tail_bytes = size % round;
+	if (!attr.length)
+		return 0;
+	c->region = direct_reg_file(c->pd, &attr);
+	return c->region ? 0 : errno;
+}
+
+static void close_export(struct connection *c)
+{
+	if (c->region && ibv_dereg_mr(c->region))
+		warn_errno("%s: %s: cannot deregister", c->peer, c->export->name);
+	c->region = NULL;
+	if (c->fd >= 0)
+		close(c->fd);
+	c->fd = -1;
+	c->export = NULL;
+}
+
+static int answer_open(struct connection *c, const struct store_request *request,
+		       struct store_reply *reply)
+{
+	const struct store_export *export = export_named(c, request->name);
+	uint16_t flags = le16toh(request->flags);
+	uint32_t unit = 0;
+	uint64_t size;
+	bool block;
+	int error;
+
+	if (!export)
+		return ENOENT;
+	if (flags & ~STORE_F_WRITE)
+		return EOPNOTSUPP;
+	if (flags & STORE_F_WRITE && !export->write)
+		return EROFS;
+	if (c->export)
+		return EBUSY;
+	c->write = flags & STORE_F_WRITE;
+	c->fd = open(export->path, (c->write ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
+	if (c->fd < 0) {
+		warn_errno("%s: %s", export->name, export->path);
+		return EIO;
+	}
+	c->export = export;
+	error = export_size(export, c->fd, &size, &block);
+	if (!error)
+		error = unit_of(c->fd, block, &unit);
+	if (!error)
+		error = register_region(c, size, unit);
+	if (error) {
+		warn("%s: %s: cannot register: %s", c->peer, export->name, strerror(error));
+		close_export(c);
+		return error;
+	}
+	reply->flags = (c->write ? STORE_F_WRITE : 0) | (block ? STORE_F_BLOCK : 0);
+	reply->rkey = c->region ? c->region->rkey : 0;
+	reply->region = c->region_bytes;
+	reply->size = size;
+	reply->unit = unit;
+	warn("%s: %s is open for %s", c->peer, export->name, c->write ? "writing" : "reading");
+	return 0;
+}
+
+static int answer_sync(struct connection *c)
+{
+	int error = 0;
+
+	if (!c->export || !c->write)
+		return EBADF;
+	if (c->region)
+		error = direct_sync(c->region);
+	if (fdatasync(c->fd) && !error)
+		error = errno;
+	if (error)
+		warn("%s: %s: cannot make durable: %s", c->peer, c->export->name, strerror(error));
+	return error;
+}
+
+static off_t tail_offset(const struct connection *c)
+{
+	return c->export->offset + c->region_bytes;
+}
+
+static int answer_read_tail(struct connection *c, struct store_reply *reply)
+{
+	ssize_t got;
+
+	if (!c->export)
+		return EBADF;
+	got = pread(c->fd, reply->data, c->tail_bytes, tail_offset(c));
+	if (got < 0)
+		return errno;
+	if (got != c->tail_bytes)
+		return EIO;
+	reply->length = got;
+	return 0;
+}
+
+static int answer_write_tail(struct connection *c, const struct store_request *request,
+			     uint32_t received)
+{
+	uint32_t length = le32toh(request->length);
+	ssize_t done;
+
+	if (!c->export || !c->write)
+		return EBADF;
+	if (length != c->tail_bytes ||
+	    received != offsetof(struct store_request, data) + length)
+		return EINVAL;
+	done = pwrite(c->fd, request->data, length, tail_offset(c));
+	if (done < 0)
+		return errno;
+	return done == length ? 0 : EIO;
+}
+
+/* Fills in the reply to a request of @received bytes.  Return: the errno for the client. */
+static int answer(struct connection *c, const struct store_request *request, uint32_t received,
+		  struct store_reply *reply)
+{
+	if (received < offsetof(struct store_request, data) ||
+	    le32toh(request->magic) != STORE_MAGIC)
+		return EINVAL;
+	if (request->version != STORE_VERSION)
+		return EPROTONOSUPPORT;
+	reply->op = request->op;
+	switch (request->op) {
+	case STORE_LIST:
+		return answer_list(c, le32toh(request->index), reply);
+	case STORE_OPEN:
+		return answer_open(c, request, reply);
+	case STORE_SYNC:
+		return answer_sync(c);
+	case STORE_READ_TAIL:
+		return answer_read_tail(c, reply);
+	case STORE_WRITE_TAIL:
+		return answer_write_tail(c, request, received);
+	}
+	return EOPNOTSUPP;
+}
+
+static int post_receive(struct connection *c, unsigned int slot)
+{
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)&c->messages->request[slot],
+		.length = sizeof(struct store_request),
+		.lkey = c->messages_mr->lkey,
+	};
+	struct ibv_recv_wr wr = { .wr_id = slot, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	return ibv_post_recv(c->id->qp, &wr, &bad);
+}
+
+static int post_reply(struct connection *c, unsigned int slot, uint32_t bytes)
+{
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)&c->messages->reply[slot],
+		.length = bytes,
+		.lkey = c->messages_mr->lkey,
+	};
+	struct ibv_send_wr wr = {
+		.wr_id = slot,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED,
+	}, *bad;
+
+	return ibv_post_send(c->id->qp, &wr, &bad);
+}
+
+/* Posts a WRITE of 0 bytes, which fails if the client's host is gone, and changes nothing there. */
+static int post_keepalive(struct connection *c)
+{
+	struct ibv_send_wr wr = {
+		.wr_id = KEEPALIVE,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED,
+	}, *bad;
+
+	if (c->keepalive_sent)
+		return 0;
+	c->keepalive_sent = true;
+	return ibv_post_send(c->id->qp, &wr, &bad);
+}
+
+static int handle_request(struct connection *c, unsigned int slot, uint32_t received)
+{
+	struct store_reply *reply = &c->messages->reply[slot];
+	uint32_t bytes = offsetof(struct store_reply, data);
+	int error;
+
+	*reply = (struct store_reply) { .magic = htole32(STORE_MAGIC), .version = STORE_VERSION };
+	error = answer(c, &c->messages->request[slot], received, reply);
+	if (!error)
+		bytes += reply->length;
+	reply->error = htole32(error);
+	reply->flags = htole16(reply->flags);
+	reply->rkey = htole32(reply->rkey);
+	reply->addr = htole64(reply->addr);
+	reply->region = htole64(reply->region);
+	reply->size = htole64(reply->size);
+	reply->unit = htole32(reply->unit);
+	reply->length = htole32(error ? 0 : reply->length);
+	return post_reply(c, slot, bytes);
+}
+
+/* Return: 0, or -1 if the connection is broken. */
+static int handle_completion(struct connection *c, const struct ibv_wc *wc)
+{
+	if (wc->status != IBV_WC_SUCCESS) {
+		if (wc->status != IBV_WC_WR_FLUSH_ERR)
+			warn("%s: %s", c->peer, ibv_wc_status_str(wc->status));
+		return -1;
+	}
+	if (wc->opcode & IBV_WC_RECV)
+		return handle_request(c, wc->wr_id, wc->byte_len) ? -1 : 0;
+	if (wc->wr_id == KEEPALIVE) {
+		c->keepalive_sent = false;
+		return 0;
+	}
+	/* the reply has arrived: its slot is free for another request */
+	return post_receive(c, wc->wr_id) ? -1 : 0;
+}
+
+/* Handles all completions, and arms the CQ.  Return: 0, or -1 if the connection is broken. */
+static int handle_completions(struct connection *c)
+{
+	struct ibv_wc wc;
+	bool armed = false;
+	int count;
+
+	for (;;) {
+		while ((count = ibv_poll_cq(c->cq, 1, &wc)) > 0)
+			if (handle_completion(c, &wc))
+				return -1;
+		if (count < 0)
+			return -1;
+		if (armed)
+			return 0;
+		if (ibv_req_notify_cq(c->cq, 0))
+			return -1;
+		armed = true;
+	}
+}
+
+/* Return: 0, or -1 if the client has disconnected or the device is removed. */
+static int handle_cm_event(struct connection *c)
+{
+	struct rdma_cm_event *event;
+
+	if (rdma_get_cm_event(c->id->channel, &event))
+		return -1;
+	rdma_ack_cm_event(event);
+	/* every event of an established connection ends it */
+	return -1;
+}
+
+static void run(struct connection *c)
+{
+	struct pollfd fds[] = {
+		{ .fd = c->id->channel->fd, .events = POLLIN },
+		{ .fd = c->channel->fd, .events = POLLIN },
+		{ .fd = server.stopped, .events = POLLIN },
+	};
+	struct ibv_cq *cq;
+	void *context;
+	int count;
+
+	while (!handle_completions(c)) {
+		count = poll(fds, 3, server.config->keepalive * 1000);
+		if ((count < 0 && errno != EINTR) || fds[2].revents)
+			return;
+		if (!count && post_keepalive(c))
+			return;
+		if (count <= 0)
+			continue;
+		if (fds[0].revents && handle_cm_event(c))
+			return;
+		if (fds[1].revents) {
+			if (ibv_get_cq_event(c->channel, &cq, &context))
+				return;
+			ibv_ack_cq_events(cq, 1);
+		}
+	}
+}
+
+/* Makes the objects of a connection, and accepts it.  Return: 0 or -1. */
+static int set_up(struct connection *c)
+{
+	struct rdma_conn_param param = {
+		.responder_resources = RDMA_MAX_RESP_RES,
+		.rnr_retry_count = 7,
+	};
+	struct ibv_qp_init_attr qp = {
+		.qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = REQUESTS + 1, .max_recv_wr = REQUESTS,
+			 .max_send_sge = 1, .max_recv_sge = 1 },
+	};
+	unsigned int slot;
+
+	if (!pool_of(c->id->verbs))
+		return -1;
+	c->pd = ibv_alloc_pd(c->id->verbs);
+	c->channel = ibv_create_comp_channel(c->id->verbs);
+	if (!c->pd || !c->channel)
+		return -1;
+	c->cq = ibv_create_cq(c->id->verbs, 2 * REQUESTS + 1, NULL, c->channel, 0);
+	c->messages = calloc(1, sizeof(*c->messages));
+	if (!c->cq || !c->messages)
+		return -1;
+	c->messages_mr = ibv_reg_mr(c->pd, c->messages, sizeof(*c->messages),
+				    IBV_ACCESS_LOCAL_WRITE);
+	if (!c->messages_mr)
+		return -1;
+	qp.send_cq = c->cq;
+	qp.recv_cq = c->cq;
+	if (rdma_create_qp(c->id, c->pd, &qp))
+		return -1;
+	for (slot = 0; slot < REQUESTS; slot++)
+		if (post_receive(c, slot))
+			return -1;
+	return rdma_accept(c->id, &param);
+}
+
+static void tear_down(struct connection *c)
+{
+	rdma_disconnect(c->id);
+	close_export(c);
+	if (c->id->qp)
+		rdma_destroy_qp(c->id);
+	rdma_destroy_id(c->id);
+	if (c->messages_mr)
+		ibv_dereg_mr(c->messages_mr);
+	free(c->messages);
+	if (c->cq)
+		ibv_destroy_cq(c->cq);
+	if (c->channel)
+		ibv_destroy_comp_channel(c->channel);
+	if (c->pd)
+		ibv_dealloc_pd(c->pd);
+}
+
+static void *connection_thread(void *arg)
+{
+	struct connection *c = arg;
+
+	getnameinfo(rdma_get_peer_addr(c->id), sizeof(struct sockaddr_in6), c->peer,
+		    sizeof(c->peer), NULL, 0, NI_NUMERICHOST);
+	if (!set_up(c)) {
+		run(c);
+		warn("%s: disconnected", c->peer);
+	} else {
+		warn_errno("%s: cannot accept the connection", c->peer);
+		rdma_reject(c->id, NULL, 0);
+	}
+	tear_down(c);
+	free(c);
+	pthread_mutex_lock(&server.lock);
+	server.connections--;
+	pthread_cond_signal(&server.ended);
+	pthread_mutex_unlock(&server.lock);
+	return NULL;
+}
+
+static void begin_connection(struct rdma_cm_id *id)
+{
+	struct connection *c = calloc(1, sizeof(*c));
+	pthread_t thread;
+	bool full;
+
+	pthread_mutex_lock(&server.lock);
+	full = server.connections >= server.config->connections;
+	server.connections += !full;
+	pthread_mutex_unlock(&server.lock);
+	if (!full && c) {
+		c->id = id;
+		c->fd = -1;
+		if (!pthread_create(&thread, NULL, connection_thread, c)) {
+			pthread_detach(thread);
+			return;
+		}
+	}
+	warn(full ? "refused a connection: there are %u already" :
+	     "refused a connection: not enough memory or threads for more than %u",
+	     server.config->connections);
+	rdma_reject(id, NULL, 0);
+	rdma_destroy_id(id);
+	free(c);
+	if (!full) {
+		pthread_mutex_lock(&server.lock);
+		server.connections--;
+		pthread_mutex_unlock(&server.lock);
+	}
+}
+
+/* Return: true if an earlier export than number @count has claimed the device of @st. */
+static bool already_claimed(const struct store_config *config, unsigned int count,
+			    const struct stat *st)
+{
+	struct stat other;
+	unsigned int i;
+
+	for (i = 0; i < count; i++)
+		if (config->exports[i].write && !stat(config->exports[i].path, &other) &&
+		    S_ISBLK(other.st_mode) && other.st_rdev == st->st_rdev)
+			return true;
+	return false;
+}
+
+/*
+ * Claims the block devices that clients may write, so that this host cannot mount them meanwhile.
+ * The claims end with the process.
+ */
+static void claim_devices(const struct store_config *config)
+{
+	const struct store_export *export;
+	unsigned int i;
+	struct stat st;
+
+	for (i = 0; i < config->count; i++) {
+		export = &config->exports[i];
+		if (stat(export->path, &st))
+			stop(STORE_FAILED, "%s: %s: %s", export->name, export->path,
+			     strerror(errno));
+		if (!S_ISBLK(st.st_mode) && !S_ISREG(st.st_mode))
+			stop(STORE_FAILED, "%s: %s is neither a file nor a block device",
+			     export->name, export->path);
+		if (S_ISBLK(st.st_mode) && export->write && !already_claimed(config, i, &st) &&
+		    open(export->path, O_RDWR | O_EXCL | O_CLOEXEC) < 0)
+			stop(STORE_FAILED, "%s: %s: %s", export->name, export->path,
+			     errno == EBUSY ? "this host uses the device, for example as a file system" :
+			     strerror(errno));
+	}
+}
+
+static void listen_for_clients(const struct store_config *config)
+{
+	struct rdma_addrinfo hints = { .ai_flags = RAI_PASSIVE, .ai_port_space = RDMA_PS_TCP };
+	struct rdma_addrinfo *info;
+
+	if (rdma_getaddrinfo(config->address, config->port, &hints, &info))
+		stop(STORE_FAILED, "cannot listen on %s port %s: %s",
+		     config->address ? config->address : "all addresses", config->port,
+		     strerror(errno));
+	if (rdma_create_ep(&server.listen, info, NULL, NULL) || rdma_listen(server.listen, 64))
+		stop(STORE_FAILED, "cannot listen on port %s: %s", config->port, strerror(errno));
+	rdma_freeaddrinfo(info);
+}
+
+static void accept_until(int signals)
+{
+	struct pollfd fds[] = {
+		{ .fd = server.listen->channel->fd, .events = POLLIN },
+		{ .fd = signals, .events = POLLIN },
+	};
+	struct rdma_cm_id *id;
+
+	while (poll(fds, 2, -1) > 0 || errno == EINTR) {
+		if (fds[1].revents)
+			return;
+		if (!fds[0].revents)
+			continue;
+		if (!rdma_get_request(server.listen, &id))
+			begin_connection(id);
+		else
+			warn_errno("a connection was not established");
+	}
+}
+
+int serve(const struct store_config *config)
+{
+	uint64_t one = 1;
+	struct pool *pool;
+	sigset_t signals;
+
+	if (!direct_load())
+		stop(STORE_FAILED, "cannot load libnhca: the server needs an nhca device and its provider");
+	server.config = config;
+	server.stopped = eventfd(0, EFD_CLOEXEC);
+	/* before any thread, so that all threads block them */
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	pthread_sigmask(SIG_BLOCK, &signals, NULL);
+	claim_devices(config);
+	listen_for_clients(config);
+	warn("%u exports on port %s", config->count, config->port);
+
+	accept_until(signalfd(-1, &signals, SFD_CLOEXEC));
+
+	if (write(server.stopped, &one, sizeof(one)) != sizeof(one))
+		stop(STORE_FAILED, "cannot stop connections: %s", strerror(errno));
+	pthread_mutex_lock(&server.lock);
+	while (server.connections)
+		pthread_cond_wait(&server.ended, &server.lock);
+	pthread_mutex_unlock(&server.lock);
+	rdma_destroy_ep(server.listen);
+	while ((pool = server.pools)) {
+		server.pools = pool->next;
+		direct_free_pool(pool->pool);
+		free(pool);
+	}
+	return 0;
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * nhca-store: the messages between client and server, and what the files of the command share.
+ *
+ * A client connects by rdma_cm and sends one request at a time; the server sends one reply to each.
+ * STORE_OPEN gives the client the address and the R_Key of a region.  The client then reads and
+ * writes the region by RDMA READ and WRITE, without the server's program.  The region belongs to
+ * the protection domain of this connection, so its R_Key is of no use to other connections.
+ */
+#ifndef STORE_H
+#define STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+#define STORE_PORT	"4792"
+#define STORE_MAGIC	0x7473686e	/* "nhst" */
+#define STORE_VERSION	1
+#define STORE_NAME	64		/* bytes of a name, with its final 0 */
+#define STORE_TAIL	4096		/* a file's tail is shorter than this */
+
+enum store_op {
+	STORE_LIST = 1,		/* describe the export number @index */
+	STORE_OPEN = 2,		/* register the export @name for this connection */
+	STORE_SYNC = 3,		/* make durable what was written before */
+	STORE_READ_TAIL = 4,	/* read the tail of the open export */
+	STORE_WRITE_TAIL = 5,	/* write the tail of the open export */
+};
+
+enum {
+	STORE_F_WRITE = 1 << 0,	/* request: open for writing; reply: the export may be written */
+	STORE_F_BLOCK = 1 << 1,	/* reply: the export is a block device */
+	STORE_F_GONE = 1 << 2,	/* reply to STORE_LIST: the server cannot open the file */
+};
+
+/**
+ * struct store_request - request of a client; all numbers are little endian
+ * @magic:   STORE_MAGIC
+ * @version: STORE_VERSION
+ * @op:      enum store_op
+ * @flags:   STORE_OPEN: STORE_F_WRITE or 0
+ * @index:   STORE_LIST: number of the export, from 0
+ * @length:  STORE_WRITE_TAIL: bytes in @data; the tail's length
+ * @name:    STORE_OPEN: name of the export, ends with 0
+ * @data:    STORE_WRITE_TAIL: the tail; shorter requests end before this member
+ */
+struct store_request {
+	uint32_t magic;
+	uint8_t version;
+	uint8_t op;
+	uint16_t flags;
+	uint32_t index;
+	uint32_t length;
+	char name[STORE_NAME];
+	uint8_t data[STORE_TAIL];
+};
+
+/**
+ * struct store_reply - reply to a request; all numbers are little endian
+ * @magic:   STORE_MAGIC
+ * @version: STORE_VERSION
+ * @op:      as in the request
+ * @flags:   STORE_LIST, STORE_OPEN: STORE_F_WRITE, STORE_F_BLOCK
+ * @error:   0, or an errno of Linux; then the members below are 0
+ * @rkey:    STORE_OPEN: R_Key of the region
+ * @addr:    STORE_OPEN: address of the region's first byte
+ * @region:  STORE_OPEN: bytes of the region, a multiple of @unit; 0: there is no region
+ * @size:    STORE_LIST, STORE_OPEN: bytes of the export.  The tail follows the region.
+ * @unit:    STORE_OPEN: unit of I/O, in bytes; RDMA that begins and ends at a multiple of it is
+ *           fastest
+ * @length:  STORE_READ_TAIL: bytes in @data
+ * @name:    STORE_LIST: name of the export, ends with 0
+ * @data:    STORE_READ_TAIL: the tail; shorter replies end before this member
+ */
+struct store_reply {
+	uint32_t magic;
+	uint8_t version;
+	uint8_t op;
+	uint16_t flags;
+	uint32_t error;
+	uint32_t rkey;
+	uint64_t addr;
+	uint64_t region;
+	uint64_t size;
+	uint32_t unit;
+	uint32_t length;
+	char name[STORE_NAME];
+	uint8_t data[STORE_TAIL];
+};
+
+/* ---- all files ---- */
+
+enum {
+	STORE_FAILED = 1,	/* exit status: the command failed */
+	STORE_MISUSED = 2,	/* exit status: the arguments or the configuration are invalid */
+};
+
+/* Print "nhca-store: ..." on stderr.  warn_errno() adds the text of errno. */
+__attribute__((format(printf, 1, 2))) void warn(const char *format, ...);
+__attribute__((format(printf, 1, 2))) void warn_errno(const char *format, ...);
+__attribute__((format(printf, 2, 3), noreturn)) void stop(int status, const char *format, ...);
+
+/**
+ * parse_size - read a number of bytes, with an optional suffix K, M, G or T (powers of 1024)
+ * Return: 0, or -1 if @text is no such number.
+ */
+int parse_size(const char *text, uint64_t *size);
+
+/* ---- config.c ---- */
+
+/* One entry of an access list: the addresses whose first @bits bits are those of @addr (IPv6). */
+struct store_range {
+	uint8_t addr[16];
+	unsigned int bits;
+};
+
+/**
+ * struct store_export - a section of the configuration file
+ * @name:   name that clients use
+ * @path:   file or block device
+ * @write:  clients may write
+ * @sync:   each WRITE is durable before it is acknowledged
+ * @offset: first byte of the file
+ * @size:   bytes; 0: up to the end of the file
+ * @allow, @allows: who may open the export
+ */
+struct store_export {
+	char name[STORE_NAME];
+	char *path;
+	bool write;
+	bool sync;
+	uint64_t offset;
+	uint64_t size;
+	struct store_range *allow;
+	unsigned int allows;
+};
+
+/**
+ * struct store_config - configuration of a server
+ * @address: address to listen on; NULL: all addresses
+ * @port:    port
+ * @pool:    bytes of the pool of each device
+ * @connections: maximum number of connections
+ * @keepalive: seconds without a request after which the server checks that the client is there
+ */
+struct store_config {
+	char *address;
+	char *port;
+	uint64_t pool;
+	unsigned int connections;
+	unsigned int keepalive;
+	struct store_export *exports;
+	unsigned int count;
+};
+
+/**
+ * config_read - read a configuration file
+ * @path: the file
+ * @config: filled in
+ *
+ * If the file is wrong, the function prints where, and ends the command with STORE_MISUSED.
+ */
+void config_read(const char *path, struct store_config *config);
+
+/* Return: true if @peer may open @export. */
+bool config_allows(const struct store_export *export, const struct sockaddr *peer);
+
+/* ---- serve.c ---- */
+
+/**
+ * serve - serve the exports of a configuration until SIGTERM or SIGINT
+ * Return: exit status
+ */
+int serve(const struct store_config *config);
+
+/* ---- client.c ---- */
+
+/**
+ * struct store_client - connection to a server
+ * @id:    the connection
+ * @pd:    its protection domain
+ * @channel, @cq: completions of both queues
+ * @send, @recv: buffers of the request and of its reply
+ * @mr:    the region of both buffers
+ * @sent:  the request has left @send
+ * @received: bytes of the reply in @recv; 0: it has not arrived
+ * @reads:  number of READs that may be outstanding
+ * @open:   the last reply to STORE_OPEN, in host byte order
+ */
+struct store_client {
+	struct rdma_cm_id *id;
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
+	struct store_request *send;
+	struct store_reply *recv;
+	struct ibv_mr *mr;
+	bool sent;
+	uint32_t received;
+	unsigned int reads;
+	struct store_reply open;
+};
+
+/**
+ * client_connect - connect to a server, or end the command with a message
+ * @c: filled in
+ * @server: SERVER[:PORT]
+ * @depth: maximum number of READs and WRITEs that the caller posts at a time
+ */
+void client_connect(struct store_client *c, const char *server, unsigned int depth);
+
+/* Disconnect, and free all. */
+void client_close(struct store_client *c);
+
+/**
+ * client_call - send a request and wait for its reply
+ * @c: the connection; c->send is set, except for the magic, the version and @op
+ * @op: enum store_op
+ *
+ * The reply is in c->recv, in host byte order.
+ * Return: 0; an errno that the server has sent; or EPROTO: the connection is broken (the function
+ * has printed why).
+ */
+int client_call(struct store_client *c, enum store_op op);
+
+/**
+ * client_send, client_replied, client_reply - the steps of client_call(), for callers that post
+ * READs and WRITEs at the same time
+ *
+ * After client_send(), call client_poll() until client_replied() returns true, and then
+ * client_reply(), which returns what client_call() does.
+ */
+int client_send(struct store_client *c, enum store_op op);
+bool client_replied(const struct store_client *c);
+int client_reply(struct store_client *c);
+
+/* Open an export, or end the command with a message.  The reply is in c->open. */
+void client_open(struct store_client *c, const char *name, bool write);
+
+/**
+ * client_rdma - post a READ or WRITE of the open region
+ * @c: the connection
+ * @opcode: IBV_WR_RDMA_READ or IBV_WR_RDMA_WRITE
+ * @offset: offset in the region
+ * @buffer, @length, @lkey: local bytes
+ * @wr_id: for the completion; below 2^32
+ * Return: 0 or an errno.
+ */
+int client_rdma(struct store_client *c, enum ibv_wr_opcode opcode, uint64_t offset, uint64_t buffer,
+		uint32_t length, uint32_t lkey, uint64_t wr_id);
+
+/**
+ * client_poll - poll one completion
+ * @c: the connection
+ * @wr_id: output: that of client_rdma(); 2^32 or more: the completion belongs to a request
+ * @wait: wait until there is one
+ * Return: 1: @wr_id is set; 0: there is none; -1: an operation has failed, and the function has
+ * printed why.
+ */
+int client_poll(struct store_client *c, uint64_t *wr_id, bool wait);
+
+/* ---- copy.c ---- */
+
+/**
+ * struct copy_options - options of get and put
+ * @offset: first byte of the export
+ * @length: bytes; UINT64_MAX: up to the end of the export (get) or of the file (put)
+ * @direct: move the bytes between the local disk and the network without a buffer
+ * @quiet:  no progress
+ */
+struct copy_options {
+	uint64_t offset;
+	uint64_t length;
+	bool direct;
+	bool quiet;
+};
+
+/* The commands ls, get and put.  Return: exit status. */
+int list(const char *server);
+int get(const char *server, const char *name, const char *path, const struct copy_options *options);
+int put(const char *path, const char *server, const char *name, const struct copy_options *options);
+
+/* ---- attach.c ---- */
+
+/**
+ * attach - make an export a block device of this host until SIGTERM or SIGINT
+ * Return: exit status
+ */
+int attach(const char *server, const char *name, bool read_only);
+
+#endif /* STORE_H */
