@@ -27,7 +27,7 @@ static int nhca_gid_ifindex(const struct ib_gid_attr *sgid)
 }
 
 #if IS_ENABLED(CONFIG_IPV6)
-/* Return: true if the netdev of @sgid has the address, even if it is still tentative. */
+/* Return: true if the netdev of @sgid has the address; a tentative address is sufficient. */
 static bool nhca_sgid_there(struct nhca_dev *dev, const struct ib_gid_attr *sgid)
 {
 	const struct in6_addr *addr = (const struct in6_addr *)sgid->gid.raw;
@@ -53,7 +53,8 @@ static bool nhca_sgid_there(struct nhca_dev *dev, const struct ib_gid_attr *sgid
 /*
  * The core makes a default GID of the link-local address that belongs to the MAC address, and keeps
  * it even if the netdev has no such address: IPv6 is disabled, or makes stable-privacy addresses.
- * Nothing that is sent to such a GID arrives, so refuse it before a program waits for an answer.
+ * Nothing that is sent to such a GID arrives, so refuse the GID before a program waits for an
+ * answer.
  * All other GIDs are addresses of the netdev.
  */
 static bool nhca_sgid_usable(struct nhca_dev *dev, const struct ib_gid_attr *sgid)

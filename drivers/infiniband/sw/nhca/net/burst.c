@@ -2,10 +2,11 @@
 /*
  * Batches: several packets that enter the network stack as one skb.
  *
- * A batch needs a peer that verifies UDP checksums, because GSO adds one to every packet. The
- * netdev must support UDP GSO, or no fragments (no NETIF_F_SG) at all. Without fragments each
- * packet of the batch is a linear skb with a copied payload (linear.c). With fragments but without
- * UDP GSO the stack would segment a batch in software, which costs more than single packets.
+ * A batch needs a peer that verifies UDP checksums, because GSO adds a checksum to every packet.
+ * The netdev must support UDP GSO and checksums, or no fragments (no NETIF_F_SG) at all. On a
+ * netdev without fragments each packet of the batch is a linear skb with a copied payload
+ * (linear.c). For a netdev with fragments but without UDP GSO the stack would segment a batch in
+ * software, which costs more than single packets.
  */
 #include <linux/ip.h>
 #include <linux/ipv6.h>
@@ -51,7 +52,10 @@ static void nhca_burst_behind(struct nhca_burst *b, struct sk_buff *skb)
 	b->last = skb;
 }
 
-/* Append an empty skb to the frag_list. Return: false if there is no memory, or no frag_list. */
+/*
+ * Append an empty skb to the frag_list. Return: false if there is no memory, or if the netdev
+ * supports no frag_list.
+ */
 static bool nhca_burst_more(struct nhca_burst *b)
 {
 	struct sk_buff *more;
@@ -71,8 +75,9 @@ static bool nhca_burst_more(struct nhca_burst *b)
 }
 
 /*
- * Return: true if there is room for @n fragments. @pages: some of them are consumer pages. If the
- * netdev supports a frag_list, consumer pages are only in skbs of this list (enum nhca_build_how).
+ * Make room for @n fragments, if necessary in another skb of the frag_list. @pages: some of the
+ * fragments are consumer pages. If the netdev supports a frag_list, consumer pages are only in skbs
+ * of this list (enum nhca_build_how). Return: false if there is no room.
  */
 static inline bool nhca_burst_room(struct nhca_burst *b, u32 n, bool pages)
 {
@@ -82,9 +87,9 @@ static inline bool nhca_burst_room(struct nhca_burst *b, u32 n, bool pages)
 }
 
 /*
- * Return: true if @piece follows the last fragment of @info in the same page. skb_can_coalesce()
- * refuses skbs with a zero-copy reference. Here such an skb is allowed, because the reference is
- * valid for all fragments of the skb.
+ * Return: true if @piece begins where the last fragment of @info ends, in the same page.
+ * skb_can_coalesce() refuses skbs with a zero-copy reference. This function allows such skbs,
+ * because the reference is valid for all fragments of the skb.
  */
 static bool nhca_piece_follows(const struct skb_shared_info *info, const struct nhca_piece *piece)
 {
@@ -97,7 +102,7 @@ static bool nhca_piece_follows(const struct skb_shared_info *info, const struct 
 	       skb_frag_off(last) + skb_frag_size(last) == piece->off;
 }
 
-/* Add a piece, for which there is room. The skb takes over the reference on its page. */
+/* Add a piece, for which there is room. The skb takes over the piece's reference on the page. */
 static void nhca_burst_piece(struct nhca_burst *b, const struct nhca_piece *piece)
 {
 	struct skb_shared_info *info = skb_shinfo(b->last);
@@ -111,7 +116,7 @@ static void nhca_burst_piece(struct nhca_burst *b, const struct nhca_piece *piec
 	}
 }
 
-/* Add the pieces of a packet to the batch. The skb takes over the references on their pages. */
+/* Add the pieces of a packet to the batch. The skb takes over their references on the pages. */
 static void nhca_burst_append(struct nhca_burst *b, const struct nhca_pieces *ps)
 {
 	u32 bytes = 0, i;
@@ -143,7 +148,10 @@ int nhca_pieces_add(struct nhca_burst *b, struct nhca_tx *tx, struct nhca_iter *
 	return 0;
 }
 
-/* Return: true if the stack can take batches for @dst without segmenting them in software. */
+/*
+ * Return: true if a batch for @dst costs less than single packets: the netdev supports UDP GSO and
+ * checksums, or no fragments (linear.c). Packets through IPsec (dst->header_len) are sent alone.
+ */
 static bool nhca_burst_may(const struct nhca_av *av, const struct dst_entry *dst)
 {
 	netdev_features_t features = dst->dev->features;
@@ -186,7 +194,7 @@ static int nhca_burst_begin(struct nhca_burst *b, struct nhca_tx *tx)
 	if (!b->skb)
 		return -ENOMEM;
 	nhca_burst_behind(b, b->skb);
-	/* without a frag_list a reference stores the charge of one skb: begin a new reference */
+	/* without a frag_list, nhca_zcopy.packets has the charge of one skb: use a new reference */
 	if (!b->lists)
 		nhca_burst_put_zcopy(b);
 	b->dev = tx->dev;
@@ -285,10 +293,10 @@ int nhca_burst_add(struct nhca_tx *tx)
 
 /**
  * struct nhca_run - a run (nhca_burst_run()) that is being added to a batch
- * @between: mark of a packet, which has the place of the ICRC, and header of the next packet
+ * @between: mark of a packet (in place of the ICRC), and header of the next packet
  * @len:     bytes of @between
- * @skip:    bytes of @between to omit: before the first header the mark, because no packet ends
- *           there
+ * @skip:    bytes of @between to omit: the mark before the first header, because no packet of the
+ *           run ends there
  * @p:       memory for the next copy of @between
  * @page:    page of @p; one page holds all copies for the run
  * @off:     offset of @p in @page
@@ -404,9 +412,9 @@ static bool nhca_run_packet(struct nhca_burst *b, struct nhca_run *run, struct n
 }
 
 /*
- * Like nhca_run_packet(), for packets of one whole page each, as long as the last skb has room.
- * The batch has a zero-copy reference. Return: false if the run ends because the next page must not
- * be in a fragment.
+ * Add packets of a run, of one whole page each, as long as the last skb has room. The batch has a
+ * zero-copy reference. Return: false if the run ends because the next page must not be in a
+ * fragment.
  */
 static bool nhca_run_pages(struct nhca_burst *b, struct nhca_run *run, struct nhca_tx *tx,
 			   u32 count)
@@ -416,7 +424,7 @@ static bool nhca_run_pages(struct nhca_burst *b, struct nhca_run *run, struct nh
 	struct page *page;
 	bool ok = true;
 
-	/* two fragments for a packet, and one for the mark after the last one */
+	/* two fragments for a packet, and one for the mark after the last packet */
 	while (run->n < count && i + 3 <= MAX_SKB_FRAGS) {
 		page = nhca_iter_page(tx->it);
 		if (!page)
@@ -434,8 +442,8 @@ static bool nhca_run_pages(struct nhca_burst *b, struct nhca_run *run, struct nh
 }
 
 /*
- * Add up to @count packets of a run. Between two payloads lie the mark of one packet and the header
- * of the next.
+ * Add up to @count packets of a run. Between two payloads are the mark of the first packet and the
+ * header of the second packet.
  * Context: live section. Return: number of packets added.
  */
 static u32 nhca_run_gather(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
@@ -469,7 +477,7 @@ static u32 nhca_run_gather(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
  * A packet that is shorter than the first one of the batch ends the batch. The first packet of a
  * WRITE has an RETH, so the next packets are shorter. Return: true if the batch should be sent
  * before the run, because the run and the last packet of the message fit into one further batch.
- * Then the number of batches is the same, and the run is not split.
+ * If the batch got the first packet of the run before, a further batch would be necessary as well.
  */
 static bool nhca_run_fits(const struct nhca_burst *b, u32 bytes, u32 count)
 {
@@ -492,7 +500,7 @@ u32 nhca_burst_run(struct nhca_tx *tx, u32 count)
 	if (!b->skb && nhca_burst_begin(b, tx))
 		return 0;
 	count = min3(count, NHCA_BURST_PACKETS - b->packets, (NHCA_PACKET_BYTES - b->len) / bytes);
-	/* a shorter packet ends the batch, so only one fits */
+	/* a shorter packet ends the batch, so only one packet fits */
 	if (bytes < b->seg)
 		count = 1;
 

@@ -22,7 +22,10 @@ struct sk_buff;
  * would need more pieces is copied
  */
 #define NHCA_PIECES		8
-/* maximum payload in bytes: a longer one, copied, may need more pieces, so it is sent alone */
+/*
+ * maximum payload in bytes of a packet in a batch; a copy of a longer payload may need more pieces
+ * than NHCA_PIECES, so the packet is sent alone
+ */
 #define NHCA_BURST_PAYLOAD	((NHCA_PIECES - 2) * (u32)PAGE_SIZE)
 
 /**
@@ -39,17 +42,17 @@ struct sk_buff;
  * @payload: bytes of payload, for the counters
  * @zcopied: bytes of @payload that refer to consumer pages
  * @zcopy:   zero-copy reference of these pages, or NULL. On a netdev that supports a frag_list,
- *           earlier small batches may have used it already
+ *           earlier small batches of the pass may have the same reference
  * @covered: packets of earlier batches that use @zcopy
  * @ended:   the last packet is shorter than @seg, so no packet may follow it
  * @lists:   the netdev supports a frag_list
- * @linear:  the netdev supports no fragments: each packet is an skb
+ * @linear:  the netdev supports no fragments: each packet is a linear skb
  * @alone:   the netdev supports no batches; packets of this pass are sent alone
  *
- * A pass is one call of a requester or responder, or one turn of a channel, which has the batch on
- * its stack. The batch is zeroed when the pass begins, and flushed when the pass ends. The lock of
- * the requester or responder, or the channel's turn, protects the batch. The fields are private to
- * net/.
+ * A pass is one call of a requester or responder, or one turn of a channel; the batch is on the
+ * stack of this call. The batch is zeroed when the pass begins, and flushed when the pass ends. The
+ * lock of the requester or responder, or the channel's turn, protects the batch. The fields are
+ * private to net/.
  */
 struct nhca_burst {
 	struct sk_buff *skb;
@@ -107,7 +110,7 @@ int nhca_pieces_add(struct nhca_burst *b, struct nhca_tx *tx, struct nhca_iter *
  * nhca_burst_run - add a run to a batch: packets of equal length that follow each other
  * @tx:    the first packet. Each further one has the next PSN and the next payload, and in an RXETH
  *         the next offset and PVO. The packets have no ICRC. The payload is sent by page reference,
- *         or copied if @tx->copy
+ *         or copied if @tx->copy is set
  * @count: maximum number of packets
  *
  * All packets are built in one live section.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A position in a batch. */
+/* Cursors: a cursor is a position in a batch. */
 #include "cursor.h"
 
 static void nhca_cursor_linear(struct nhca_cursor *c)

@@ -96,7 +96,7 @@ static inline const u8 *nhca_cursor_at(struct nhca_cursor *c, u32 off, u32 *len)
 /**
  * nhca_cursor_skip - move a cursor to an offset, but not beyond the last fragment of @c->skb
  * @c:   the cursor
- * @off: offset in @c->head, in bytes; if it is before the piece, nothing happens
+ * @off: offset in @c->head, in bytes; if @off is before the piece, the cursor does not move
  *
  * To skip several fragments this function is faster than nhca_cursor_at().
  * Context: any.

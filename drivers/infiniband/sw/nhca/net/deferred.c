@@ -2,9 +2,9 @@
 /*
  * Copies of packets that must wait before they are executed.
  *
- * The buffer in which a packet arrived is not charged to a user.  It may hold 64 KiB of other
- * packets, and a network driver may need it again.  A packet that waits is therefore copied to
- * memory that is charged to its receiver, and the buffer can be freed.
+ * The buffer in which a packet arrived is not charged to a user.  The buffer may hold 64 KiB of
+ * other packets, and a network driver may need the buffer again.  A packet that waits is therefore
+ * copied to memory that is charged to its receiver, and the buffer can be freed.
  */
 #include <linux/ip.h>
 #include <linux/ipv6.h>

@@ -38,7 +38,7 @@ struct nhca_delayq {
 /*
  * struct nhca_delayed - the cb of a packet in the delay queue
  * @due:    ktime at which the packet leaves the queue
- * @qpn:    its QP
+ * @qpn:    QP that sends or receives the packet
  * @behind: number of packets of this QP that must still overtake the packet. The packet leaves the
  * queue after the last of them, or at @due if that is earlier; 0: only @due counts
  * @in:     the packet was received; otherwise it is to be sent
@@ -57,7 +57,7 @@ static struct nhca_delayed *delayed_of(struct sk_buff *skb)
 	return (struct nhca_delayed *)skb->cb;
 }
 
-/* Start the timer for the first packet that is due. @l->lock is held. */
+/* Start the timer for the packet that is due first. @l->lock is held. */
 static void delayq_arm(struct nhca_delayq *l)
 {
 	ktime_t first = KTIME_MAX;
@@ -93,8 +93,8 @@ static void delayq_add(struct nhca_dev *dev, struct sk_buff *skb, u32 qpn, bool 
 }
 
 /*
- * A packet of @qpn was received (@in) or sent. Move those packets of this QP to @later that no
- * further packet must overtake.
+ * A packet of @qpn was received (@in) or sent, so it has overtaken the delayed packets of this QP.
+ * Move those of them to @later that no further packet must overtake.
  */
 static void delayq_passed(struct nhca_dev *dev, u32 qpn, bool in, struct sk_buff_head *later)
 {

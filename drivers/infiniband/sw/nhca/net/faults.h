@@ -24,8 +24,9 @@ void nhca_faults_tx(const struct nhca_tx *tx, struct sk_buff *skb);
  * @dev:    device that has the destination address
  * @qpn:    destination QP in the BTH
  * @opcode: BTH opcode
- * @s:      the decision. NHCA_FAULT_NONE: process the packet. NHCA_FAULT_DROP: drop it. Any other
- *          kind: copy the packet and call nhca_faults_rx_copy()
+ * @s:      the decision. NHCA_FAULT_NONE: process the packet. NHCA_FAULT_DROP: drop the packet. Any
+ *          other kind: copy the packet and call nhca_faults_rx_copy(); after NHCA_FAULT_DUPLICATE,
+ *          also process the packet itself
  * Context: softirq.
  */
 void nhca_faults_rx(struct nhca_dev *dev, u32 qpn, u8 opcode, struct nhca_fault_hit *s);

@@ -22,20 +22,21 @@
 #define NHCA_FLOW_HIGH		64
 #define NHCA_FLOW_LOW		32
 /*
- * The last eighth of NHCA_TXQ_HIGH is for users with fewer than a sixteenth, as nhca_share_ok()
- * does it with pools. A user's share is at least the packets with which a flow may bypass.
+ * The last NHCA_TXQ_RESERVE packets of a device are for users with fewer than NHCA_TXQ_LITTLE
+ * packets in the stack, and for flows without a user's share. nhca_share_ok() reserves the same
+ * parts of pools.
  */
 #define NHCA_TXQ_RESERVE	(NHCA_TXQ_HIGH / 8)
 #define NHCA_TXQ_LITTLE		(NHCA_TXQ_HIGH / 16)
 /*
  * number of packets that may bypass the waiting flows; after that number, one flow of each list is
- * woken as soon as the stack holds fewer than NHCA_TXQ_HIGH packets of the device
+ * woken as soon as nhca_txq.inflight is below nhca_txq.high
  */
 #define NHCA_TXQ_PASSED		16
 /*
- * Maximum number of flows that one freed skb wakes, and how many of them may have responses to
- * send. Responses are sent first because the peer's ACK timer for a READ already runs, while a
- * request that was not sent has no timer.
+ * Maximum number of flows of a struct nhca_txq that one freed skb wakes while the stack holds other
+ * packets, and how many of these flows may have responses to send. Responses are sent first because
+ * the peer's ACK timer for a READ already runs, while a request that was not sent has no timer.
  */
 #define NHCA_TXQ_WAKE		4
 #define NHCA_TXQ_WAKE_ANSWERS	3
@@ -165,8 +166,8 @@ bool nhca_flow_queued(const struct nhca_flow *flow, u32 *wakes)
 }
 
 /*
- * Return: the value of @q->inflight at which @flow pauses. A user who already has packets in the
- * stack leaves room for users with few packets.
+ * Return: the value of @q->inflight at which @flow pauses. A user with NHCA_TXQ_LITTLE or more
+ * packets in the stack leaves the last NHCA_TXQ_RESERVE packets of the device to others.
  */
 static int nhca_txq_room(const struct nhca_txq *q, const struct nhca_flow *flow)
 {
@@ -179,8 +180,8 @@ static int nhca_txq_room(const struct nhca_txq *q, const struct nhca_flow *flow)
 /*
  * Return: true if @flow may send now. While flows wait, @flow may bypass them only if it does not
  * wait itself and has few packets in the stack. So a short message does not wait for long ones.
- * Flows with more packets may not bypass the waiting flows: they would keep the device above
- * half of it, so the waiting flows would rarely resume.
+ * Flows with more packets may not bypass the waiting flows: they would keep @q->inflight above
+ * @q->low, so the waiting flows would rarely resume.
  */
 static bool nhca_txq_open(struct nhca_txq *q, const struct nhca_flow *flow, bool answer)
 {
@@ -195,7 +196,7 @@ static bool nhca_txq_open(struct nhca_txq *q, const struct nhca_flow *flow, bool
 	return true;
 }
 
-/* Put @flow into a list of @q. Return: true; false if the flow may send now. */
+/* Put @flow into a list of @q. Return: true if the flow waits; false if it may send now. */
 static bool nhca_txq_wait(struct nhca_txq *q, struct nhca_flow *flow, bool answer)
 {
 	struct list_head *entry = &flow->wait[nhca_txq_level(q)][answer];
@@ -348,8 +349,8 @@ void nhca_flow_release_count(struct nhca_flow *flow, unsigned int packets)
 }
 
 /*
- * Of @packets that were freed, consider as many as possible as packets that were stuck.
- * Return: number of packets that were not stuck, which the device counts.
+ * Subtract @packets, which were freed, from the number of stuck packets, as far as possible.
+ * Return: number of the other freed packets, which device and user count.
  */
 static unsigned int nhca_flow_unstick(struct nhca_flow *flow, unsigned int packets)
 {
@@ -363,7 +364,7 @@ static unsigned int nhca_flow_unstick(struct nhca_flow *flow, unsigned int packe
 	return packets - stuck;
 }
 
-/* End the charge of @packets, and wake the flows that waited for this. */
+/* End the charge of @packets, and wake flows that wait for this flow, its user or its device. */
 static void nhca_flow_uncharge(struct nhca_flow *flow, unsigned int packets)
 {
 	s64 left;
@@ -439,8 +440,8 @@ static unsigned int nhca_flow_add(struct nhca_flow *flow, unsigned int packets)
 }
 
 /*
- * Let XPS select the transmit queue by @cpu, on the netdev and on those below it. Without XPS the
- * stack selects the queue by addresses and ports, which all packets of a flow share.
+ * Let XPS select the transmit queue by @cpu, on the netdev and on the netdevs below. Without XPS
+ * the stack selects the queue by addresses and ports, which all packets of a flow share.
  */
 static void nhca_skb_set_sender(struct sk_buff *skb, unsigned int cpu)
 {
@@ -477,8 +478,8 @@ void nhca_flow_drain(void)
 {
 	wait_event(nhca_flows_gone, !atomic_read(&nhca_flows));
 	/*
-	 * The destructor that woke this thread may still run code of the module: in a softirq, or
-	 * in a task that was preempted there, when a process has read or dropped the packet.
+	 * The skb destructor that woke this thread may still run code of the module. It runs in
+	 * softirq, or in a task that frees a packet and may have been preempted in the destructor.
 	 */
 	synchronize_rcu();
 	synchronize_rcu_tasks();

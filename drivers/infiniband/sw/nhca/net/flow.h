@@ -17,7 +17,7 @@ struct sk_buff;
  * nhca_flow_charge - count packets against a flow until their skb is freed or orphaned
  * @flow:    the flow
  * @skb:     an skb without a destructor. If its own fragments (not those of its frag_list) refer to
- *           consumer pages, no other charged skb may have the same zero-copy reference
+ *           consumer pages, no other skb may be charged with the same zero-copy reference
  * @packets: number of packets in @skb, 1 to NHCA_FLOW_BATCH
  *
  * If the stack already holds packets of @flow, the new ones take the same transmit queue.

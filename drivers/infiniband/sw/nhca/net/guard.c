@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Local programs must not send RoCEv2 packets through UDP sockets.
+ * Only programs with CAP_NET_RAW may send RoCEv2 packets through UDP sockets.
  *
  * A receiver recognizes a connection by addresses, QPN and PSN. A UDP socket sends with the address
- * of its host, so any program could inject packets into connections of other users and of the
- * kernel, also of this host. Verbs allow a program only packets of its own QPs, and demand
- * CAP_NET_RAW for raw packets and for privileged Q_Keys. This hook demands CAP_NET_RAW for the
- * RoCEv2 port, too.
+ * of its host, so without this hook any program could inject packets into connections of this host
+ * that belong to other users or to the kernel. Verbs allow a program only packets of its own QPs,
+ * and demand CAP_NET_RAW for raw packets and for privileged Q_Keys. So this hook demands
+ * CAP_NET_RAW for packets to the RoCEv2 port.
  */
 #include <linux/capability.h>
 #include <linux/file.h>
@@ -47,7 +47,7 @@ static bool guard_is_privileged(struct sock *sk, const struct net *net)
 	const struct socket *sock;
 	bool privileged = false;
 
-	/* the lock keeps the socket and its file while the program closes them */
+	/* sock_orphan() also takes the lock, so the socket and its file exist until the unlock */
 	read_lock_bh(&sk->sk_callback_lock);
 	sock = sk->sk_socket;
 	if (sock && sock->file)
@@ -60,7 +60,7 @@ unsigned int nhca_guard_hook(void *priv, struct sk_buff *skb, const struct nf_ho
 {
 	struct sock *sk = skb->sk;
 
-	/* packets of nhca have no socket; those of tunnels and rdma_rxe have one of the kernel */
+	/* packets of nhca have no socket; packets of tunnels and rdma_rxe have a kernel socket */
 	if (likely(!sk) || !sk_fullsock(sk) || sk->sk_kern_sock)
 		return NF_ACCEPT;
 	if (!guard_is_roce(skb, sk, state->pf) || guard_is_privileged(sk, state->net))

@@ -10,13 +10,15 @@ struct sk_buff;
 /**
  * nhca_guard_open - let only privileged sockets of a namespace send packets to the RoCEv2 port
  * @net: the namespace, which gets its first nhca device
+ *
+ * In a kernel without netfilter, the function does nothing.
  * Context: process, sleeps.
- * Return: 0, also in a kernel without netfilter, where nothing is guarded; -ENOMEM.
+ * Return: 0 or an error of nf_register_net_hooks().
  */
 int nhca_guard_open(struct net *net);
 
 /**
- * nhca_guard_close - end what nhca_guard_open() began
+ * nhca_guard_close - undo nhca_guard_open()
  * @net: the namespace
  * Context: process, sleeps.
  */

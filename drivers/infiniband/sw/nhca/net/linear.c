@@ -3,12 +3,12 @@
  * Batches for netdevs that support no fragments (NETIF_F_SG).
  *
  * The stack would linearize an skb with fragments: it would allocate memory, which most kernels
- * clear, copy the packet, and compute the checksum. Here each packet is a linear skb from the
- * start. Its memory comes from chunks that are used in turn, and one pass copies the payload and
- * computes the checksum. The packets after the first are in the frag_list of the first, in the form
- * that GRO gives to packets which are to be forwarded (SKB_GSO_FRAGLIST): each has its own headers,
- * and its length counts only the bytes after the UDP header. The stack routes and queues the list
- * as one skb, and segments it without a copy.
+ * clear, copy the packet, and compute the checksum. This file builds each packet as a linear skb.
+ * The memory of the skbs comes from chunks that are used in turn (frags.c), and one loop copies the
+ * payload and computes the checksum. The packets after the first are in the frag_list of the first,
+ * in the form that GRO gives to packets which are to be forwarded (SKB_GSO_FRAGLIST): each has its
+ * own headers, and the length of its skb counts only the bytes after the UDP header. The stack
+ * routes and queues the list as one skb, and segments the list without a copy.
  */
 #include <linux/skbuff.h>
 #include <linux/udp.h>
@@ -42,7 +42,7 @@ static struct sk_buff *nhca_linear_skb(const struct nhca_burst *b, const struct 
 	if (!skb)
 		return NULL;
 	skb_reserve(skb, headroom);
-	/* reserve no IPv4 identification: GSO counts from the one of the first packet */
+	/* reserve no IPv4 identification: GSO counts from the identification of the first packet */
 	nhca_push_headers(skb, tx->av, tx->sport, 0);
 	skb_pull(skb, skb->len);
 	return skb;
@@ -74,7 +74,7 @@ int nhca_linear_payload(u8 *p, const struct nhca_tx *tx, struct nhca_iter *it,
 
 /*
  * Write payload, pad and ICRC of a packet, and its UDP length and checksum.
- * @p: the encoded headers in @skb, followed by room for the rest
+ * @p: the encoded headers in @skb; the memory after them has room for payload, pad and ICRC
  * @crc: running ICRC over these headers, if the packet has an ICRC
  */
 static int nhca_linear_fill(struct sk_buff *skb, const struct nhca_tx *tx, struct nhca_iter *it,
@@ -97,7 +97,7 @@ static int nhca_linear_fill(struct sk_buff *skb, const struct nhca_tx *tx, struc
 	return 0;
 }
 
-/* Add a packet to the batch. The skb of the first packet is that of the batch. */
+/* Add a packet to the batch. The skb of the first packet is @b->skb. */
 static void nhca_linear_append(struct nhca_burst *b, struct sk_buff *skb, u32 bytes)
 {
 	b->len += bytes;
@@ -113,7 +113,7 @@ static void nhca_linear_append(struct nhca_burst *b, struct sk_buff *skb, u32 by
 	b->skb->truesize += skb->truesize;
 }
 
-/* Drop a packet after an error. The skb of the first packet stays: it is freed with the batch. */
+/* Free the skb of a packet after an error, unless it is @b->skb, which the caller frees. */
 static void nhca_linear_drop(const struct nhca_burst *b, struct sk_buff *skb)
 {
 	if (skb != b->skb)

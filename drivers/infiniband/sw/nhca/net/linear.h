@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Private to net/: packets in linear skbs, and batches of them for netdevs without fragments. */
+/* Private to net/: packets in linear skbs, and batches of linear skbs (no NETIF_F_SG). */
 #ifndef NHCA_NET_LINEAR_H
 #define NHCA_NET_LINEAR_H
 
@@ -43,7 +43,7 @@ int nhca_linear_payload(u8 *p, const struct nhca_tx *tx, struct nhca_iter *it,
  * @it: source of the payload
  *
  * The caller counts the packet.
- * Context: live section.
+ * Context: BH disabled, live section.
  * Return: 0, or an error as nhca_xmit(). After an error the batch does not contain the packet; if
  * the batch has no other packet, the caller must free @b->skb.
  */
@@ -54,7 +54,7 @@ int nhca_linear_add(struct nhca_burst *b, struct nhca_tx *tx, struct nhca_iter *
  * @b:     the batch
  * @tx:    the first packet, as for nhca_burst_run()
  * @count: number of packets, for which the batch has room
- * Context: live section.
+ * Context: BH disabled, live section.
  * Return: number of packets that were added, from 0 to @count.
  */
 u32 nhca_linear_run(struct nhca_burst *b, struct nhca_tx *tx, u32 count);

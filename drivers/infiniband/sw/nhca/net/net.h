@@ -35,7 +35,7 @@ struct nhca_rx;
  * @net: namespace of the netdev
  * Context: process, sleeps (RTNL may be held).
  * Return: a counted reference or ERR_PTR: -EADDRINUSE if another program or driver (rdma_rxe) uses
- * UDP port 4791; other errors of sockets; -ENOMEM.
+ * UDP port 4791; other errors of sockets or of the netfilter hook; -ENOMEM.
  */
 struct nhca_net *nhca_net_get(struct net *net);
 /**
@@ -61,15 +61,15 @@ void nhca_net_vrf_changed(struct net *net);
 struct net *nhca_net_ns(const struct nhca_net *nn);
 
 /**
- * nhca_addr_add - enter an address of a device into the table of its namespace
- * nhca_addr_del - remove it
+ * nhca_addr_add - enter an address of a device into the table of the device's namespace
+ * nhca_addr_del - remove an address that nhca_addr_add() has entered
  * @dev:     the device
  * @gid:     the address, as a RoCEv2 GID
  * @ifindex: netdev that has the address: that of @dev, or a VLAN above it
  *
- * Called from ib_device_ops.add_gid and del_gid.
- * Context: process.
- * Return: 0 or -ENOMEM.
+ * ib_device_ops.add_gid and del_gid call these functions.
+ * Context: process, sleeps.
+ * Return: nhca_addr_add(): 0 or -ENOMEM.
  */
 int nhca_addr_add(struct nhca_dev *dev, const union ib_gid *gid, int ifindex);
 void nhca_addr_del(struct nhca_dev *dev, const union ib_gid *gid, int ifindex);
@@ -78,9 +78,10 @@ void nhca_addr_del(struct nhca_dev *dev, const union ib_gid *gid, int ifindex);
  * nhca_addr_find - find the device that has a destination address
  * @nn:   the namespace
  * @addr: IPv4-mapped or IPv6, as in a GID
- * @iif:  interface on which the packet arrived. If several devices have the address, the one on
- *        this interface is preferred, and then one that is below this interface. If there is no
- *        such device, as for lo, on which packets of this host arrive, any device with the address
+ * @iif:  interface on which the packet arrived. If several devices have the address, the device on
+ *        this interface is preferred, and then a device on a netdev below this interface. If
+ *        neither exists, any device with the address is returned, because packets of this host
+ *        arrive on lo
  * Context: RCU read side.
  * Return: the device, or NULL.
  */
@@ -104,10 +105,10 @@ bool nhca_addr_is(struct nhca_net *nn, const struct nhca_dev *dev,
 /**
  * nhca_ip_vlan - get the VLAN of the GID that a packet was sent to
  * @dev: device that the packet is for
- * @ip:  header of the packet; @ip->iif matters only for multicast, and if @dev has the address on
+ * @ip:  header of the packet; @ip->iif is used only for multicast, or if @dev has the address on
  *       several netdevs
  *
- * The RDMA core finds the GID of a connection request by its address and this VLAN.
+ * The RDMA core finds the GID of a connection request by the GID's address and this VLAN.
  * Context: RCU read side.
  * Return: the VLAN, or NHCA_VLAN_NONE.
  */
@@ -123,9 +124,9 @@ u16 nhca_ip_vlan(const struct nhca_dev *dev, const struct nhca_ip *ip);
 struct nhca_dev *nhca_net_dev(struct nhca_net *nn, int iif);
 /**
  * nhca_net_dev_add - add a device to the list of its namespace
- * nhca_net_dev_del - remove it; the caller waits for RCU readers before it frees the device
+ * nhca_net_dev_del - remove a device from this list
  * @nn:  the namespace
- * @dev: the device
+ * @dev: the device; after nhca_net_dev_del() the caller waits for RCU readers before it frees @dev
  * Context: process.
  */
 void nhca_net_dev_add(struct nhca_net *nn, struct nhca_dev *dev);
@@ -154,9 +155,9 @@ void nhca_net_exit(void);
 
 /**
  * struct nhca_av - an address vector: everything needed to reach a peer
- * @ref:     reference count: the address handle, QPs and requesters that use it
- * @rcu:     to free it after a grace period
- * @pd:      address handles: the protection domain whose QPs may use it
+ * @ref:     references: the address handle or QP, and the path cache and transfers of channels
+ * @rcu:     frees the struct after a grace period
+ * @pd:      address handles: the protection domain whose QPs may use the AV
  * @id:      address handles: number in nhca_dev.ah_ids
  * @saddr:   source address, IPv4-mapped or IPv6
  * @daddr:   destination address, IPv4-mapped or IPv6
@@ -166,7 +167,7 @@ void nhca_net_exit(void);
  * @tclass:  traffic class or TOS of the IP header
  * @hop_limit: hop limit or TTL of the IP header; 0: NHCA_DEFAULT_TTL
  * @flow_label: flow label of the IPv6 header, and entropy of the UDP source port
- * @sl:      service level, which becomes skb->priority, or NHCA_SL_*
+ * @sl:      service level: 0 to 7 becomes skb->priority; NHCA_SL_* sets no priority
  * @sgid_index: index of the source GID
  * @dmac:    destination MAC as the consumer resolved it. Only ibv_query_qp() returns it; packets
  *           use the neighbour table
@@ -243,10 +244,10 @@ bool nhca_av_is_back(const struct nhca_av *av, const struct nhca_dev *dev,
 		     const struct nhca_rx *rx);
 
 /**
- * nhca_av_header - write the IP header that the receiver of a packet for an address vector gets
+ * nhca_av_header - write the IP header with which a packet for an address vector would arrive
  * @av:  the address vector
  * @len: bytes after the UDP header
- * @p:   room for a struct ipv6hdr
+ * @p:   sizeof(struct ipv6hdr) bytes of memory, also for an IPv4 header
  *
  * The function is in xmit.c.
  * Context: any.
@@ -301,7 +302,7 @@ u16 nhca_udp_sport(u32 flow_label, u32 lqpn, u32 rqpn);
  */
 struct nhca_txq *nhca_txq_create(void);
 /**
- * nhca_txq_put - drop a reference: that of the device, or of a flow
+ * nhca_txq_put - drop a reference of the device, or of a flow
  * @q: the object from nhca_txq_create(), or NULL
  * Context: any.
  */
@@ -310,8 +311,9 @@ void nhca_txq_put(struct nhca_txq *q);
 /**
  * nhca_flow_create - create the packet count of a QP or channel
  * @q:    packet count of the device
- * @kick: called when a blocked flow may send again: in softirq, or in any context that frees an
- *        skb. It may only schedule work
+ * @kick: called when a blocked flow may send again, or when zero-copy references were released: in
+ *        softirq, or in any context that frees an skb, also with interrupts disabled. The function
+ *        may only queue work
  * @arg:  argument of @kick
  * Context: process.
  * Return: the flow, or NULL if there is no memory.
@@ -321,10 +323,11 @@ struct nhca_flow *nhca_flow_create(struct nhca_txq *q, void (*kick)(void *arg), 
 /**
  * nhca_flow_share - let the packets of a flow also count in its user's share of the device
  * @flow:  a new flow, of which no packet was sent yet
- * @owner: the user; NULL: nobody, so that only the limits of flow and device hold
+ * @owner: the user; NULL: no user, so that only the limits of flow and device apply
  *
- * All flows of a user on a device have nhca_user_share thousandths of the device's limit together,
- * as the parameter was when the user created the first of these flows.
+ * Together, all flows of a user on a device may have nhca_user_share thousandths of the device's
+ * limit, but at least NHCA_FLOW_FEW packets. The value that nhca_user_share had when the user
+ * created the first of these flows applies.
  * Context: process, sleeps.
  * Return: 0, -ENOMEM.
  */
@@ -334,14 +337,15 @@ int nhca_flow_share(struct nhca_flow *flow, const struct nhca_user *owner);
  * nhca_flow_stop - prevent further kicks of a flow's owner
  * @flow: the flow; a requester or responder that still runs may send and charge packets
  *
- * A kick runs in an RCU read-side critical section, so none runs after a grace period.
+ * A kick runs in an RCU read-side critical section, so no kick runs after a grace period.
  * Context: any.
  */
 void nhca_flow_stop(struct nhca_flow *flow);
 
 /**
  * nhca_flow_close - nhca_flow_stop(), then drop the owner's reference
- * @flow: the flow, which the owner no longer uses. It is freed after its last packet in the stack
+ * @flow: the flow, which the owner no longer uses. The flow is freed after the stack has freed the
+ *        last packet of the flow
  *
  * Without an earlier nhca_flow_stop() the caller must still wait for kicks, by a grace period.
  * Context: any.
@@ -350,11 +354,12 @@ void nhca_flow_close(struct nhca_flow *flow);
 
 /**
  * nhca_flow_blocked - check whether a QP must pause because the stack holds too many packets
- * @flow:   the flow of the QP; if the QP must pause, it is kicked when it may send again
- * @answer: the next packet is a response, for which the peer waits. Responses come before requests
+ * @flow:   the flow of the QP or channel. If the QP must pause, it is kicked when it may send again
+ * @answer: the next packet is a response, for which the peer waits. Waiting flows with responses
+ *          are woken before flows with requests
  * Context: BH disabled.
- * Return: true if the stack holds too many packets of the QP, its user or its device. Of user and
- * device, packets do not count that the stack does not free (txq.c).
+ * Return: true if the stack holds too many packets of the QP, its user or its device, or if other
+ * flows have waited longer. Packets that are stuck (txq.c) do not count for user and device.
  */
 bool nhca_flow_blocked(struct nhca_flow *flow, bool answer);
 
@@ -369,11 +374,11 @@ unsigned int nhca_flow_inflight(const struct nhca_flow *flow);
 /**
  * nhca_flow_queued - check whether a QP waits for its device while other QPs resume
  * @flow:  the flow of the QP
- * @wakes: number of flows that the device had woken at the last call; updated
+ * @wakes: number of flows that the device and the user's share had woken at the last call; updated
  *
  * Context: any.
- * Return: true if nhca_flow_blocked() has put @flow into a line for requests, and the device or the
- * user's share has woken other flows since the last call.
+ * Return: true if nhca_flow_blocked() has put @flow into a list of flows with requests, and the
+ * device or the user's share has woken other flows since the last call.
  */
 bool nhca_flow_queued(const struct nhca_flow *flow, u32 *wakes);
 
@@ -392,14 +397,14 @@ struct nhca_burst;
  * @hdr:     headers; nhca_xmit() sets info and pad
  * @it:      source of the payload, or NULL
  * @payload: bytes from @it
- * @copy:    copy the payload even if it could be sent by page reference. For UC and UD, whose
- *           consumer may change the data before the stack has sent it; for retransmissions,
- *           because a source that changes meanwhile would invalidate the ICRC each time; and for
- *           short messages
+ * @copy:    copy the payload even if it could be sent by page reference. Set for UC and UD, because
+ *           the consumer may change the payload before the stack has sent the packet; for
+ *           retransmissions, because a source that keeps changing would make the ICRC of each of
+ *           them wrong; for short messages; and for most READ responses (nhca_resp_tx())
  * @sum:     add a UDP checksum, which the peer verifies. Such packets may be sent in batches, and
  *           have no ICRC if @hdr has NHCA_CAP_NO_ICRC
  * @fault:   state of a wait for payload that is not in memory; NULL: such payload is an error
- * @ahead:   bytes of the message after @payload in the same buffer
+ * @ahead:   bytes of the message after @payload, which a page fault also brings into memory
  * @zcopied: bytes of payload sent by page reference, set by nhca_xmit() and nhca_burst_run(); 0
  *           before
  */
@@ -425,21 +430,21 @@ struct nhca_tx {
  * @tx: the packet
  *
  * A payload of more than NHCA_COPY_BREAK bytes is sent by page reference where possible.
- * Context: BH disabled, RCU read side; not in a live section, because the function reads the
- * payload in one.
+ * Context: BH disabled, RCU read side; not in a live section, because the function begins one.
  * Return: 0: the packet was given to the stack, which may still drop it, or was added to the batch;
- * -EACCES: the payload is not accessible (a local protection error); -EMSGSIZE: the packet is
- * longer than IP permits, so the caller must not try again; -EAGAIN: @fault waits for the payload;
- * -ENOMEM: no memory; -EHOSTUNREACH: no route; -ENETDOWN: the netdev is down, also by fault
- * injection. After one of the last three errors the caller treats the packet as lost on the wire.
+ * -EACCES: the payload is not accessible (a local protection error); -EIO: a disk could not read
+ * the payload; -EMSGSIZE: the packet is longer than IP permits, so the caller must not try again;
+ * -EAGAIN: @fault waits for the payload; -ENOMEM: no memory; -EHOSTUNREACH: no route; -ENETDOWN:
+ * the netdev is down, also by fault injection. After one of the last three errors the caller treats
+ * the packet as lost on the wire.
  */
 int nhca_xmit(struct nhca_tx *tx);
 
 /* bytes of payload up to which a packet is copied, not sent by page reference */
 #define NHCA_COPY_BREAK		256
 /*
- * bytes up to which a message is copied: a zero-copy reference, and an skb for the pages where the
- * netdev is virtual, take more instructions than the copy
+ * bytes up to which a message is copied: a zero-copy reference, and on virtual netdevs another skb
+ * for the pages, take more instructions than the copy
  */
 #define NHCA_MESSAGE_COPY_BREAK	4096
 
@@ -449,7 +454,7 @@ int nhca_xmit(struct nhca_tx *tx);
 /* ---- watchers.c ---- */
 
 /**
- * nhca_route_watched - check whether packets must be seen on the way to a destination
+ * nhca_route_watched - check whether the netdev to a destination must get all packets
  * @net:   namespace of the sender
  * @av:    the destination
  * @sport: UDP source port
@@ -472,11 +477,11 @@ bool nhca_lo_watched(struct net *net);
 /**
  * struct nhca_alike - results of the checks of the previous packet of a batch
  * @set:     the packet has a BTH and no other headers; otherwise @udp_len and @bth are invalid
- * @no_icrc: the packet was accepted without an ICRC, by the UDP checksum. That checksum covers the
- *           whole batch, so the following packets are intact too. False: each packet has an ICRC to
- *           verify
+ * @no_icrc: the packet was accepted without an ICRC, by the UDP checksum. The UDP checksum was
+ *           verified for all packets of the batch, so the following packets are also intact. False:
+ *           each packet has an ICRC to verify
  * @udp_len: bytes of the packet after its UDP header
- * @bth:     a copy of the first bytes of its BTH, which the following packets must share
+ * @bth:     a copy of the first bytes of the packet's BTH, which the following packets must share
  *
  * A packet that differs from the previous one only in its PSN, and perhaps in its AckReq bit, need
  * not be checked again. @bth is a copy, because the headers may have been assembled on the stack.
@@ -526,7 +531,8 @@ u8 nhca_ip_tclass(const struct nhca_ip *ip);
  * @ce:      ECN: congestion experienced
  * @udp_off: offset of the packet's BTH in @skb
  * @udp_len: length of its UDP payload in bytes
- * @index:   position of the packet in its batch; the IPv4 identification grows by it
+ * @index:   position of the packet in its batch; its IPv4 identification may exceed that of the
+ *           first packet by this number
  * @at:      position in @skb at which the packet was last read
  * @alike:   results of the checks of the previous packet
  * @rxeth:   RXETH of the packet, if it is contiguous with the BTH; otherwise NULL
@@ -585,7 +591,7 @@ bool nhca_rx_acks(const struct nhca_rx *rx, u32 *psn);
 /**
  * nhca_rx_mark - get the mark of an intact packet that has no ICRC
  * @rx:   the packet
- * @mark: filled in with nhca_qp.mark of the QP that sent it, if the sender is on this host
+ * @mark: filled in with nhca_qp.mark of the QP that sent the packet, if the sender is on this host
  * Context: softirq.
  * Return: false if the packet has no mark, or has been on a wire.
  */
@@ -620,7 +626,7 @@ int nhca_rx_read(const struct nhca_rx *rx, void *to, u32 len);
  * with AckReq is the last one.
  * Context: live section.
  * Return: number of packets copied, up to the first that differs or could not be copied completely;
- * 0 if the packets have ICRCs, which must be verified one by one.
+ * 0 if the packets have ICRCs or acknowledgments, which the caller must check one by one.
  */
 u32 nhca_rx_copy_alike(struct nhca_rx *rx, u32 max, struct nhca_iter *it);
 
@@ -629,8 +635,8 @@ u32 nhca_rx_copy_alike(struct nhca_rx *rx, u32 max, struct nhca_iter *it);
  * @rx:  an intact packet with an RXETH and a whole segment of payload
  * @max: number of further whole segments of the transfer
  *
- * The packets differ from @rx only in the fields that nhca_rxeth_step() changes, so the checks of
- * @rx are valid for them.
+ * The packets differ from @rx only in PSN and AckReq, and in the fields that nhca_rxeth_step()
+ * changes: offset and PVO. So the checks of @rx are valid for these packets.
  * Context: softirq.
  * Return: number of packets; 0 if they have ICRCs, which must be verified one by one.
  */
@@ -665,10 +671,10 @@ int nhca_rx_copy_deferred(const struct nhca_rx *rx, struct nhca_rx *copy, struct
  * nhca_delayq_create - create the delay queue of a device
  * nhca_delayq_destroy - free the queue and its packets, when no packet is sent or received any more
  * @dev:   the device; @dev->delayq is the queue
- * @timer: function of the timer (nhca_delayq_timer()); called in softirq when packets are due, it
- *         calls nhca_delayq_due()
+ * @timer: nhca_delayq_timer(); the kernel's timer calls this function in softirq when packets are
+ *         due, and the function calls nhca_delayq_due()
  * Context: process.
- * Return: 0 or -ENOMEM.
+ * Return: nhca_delayq_create(): 0 or -ENOMEM.
  */
 int nhca_delayq_create(struct nhca_dev *dev, enum hrtimer_restart (*timer)(struct hrtimer *timer));
 void nhca_delayq_destroy(struct nhca_dev *dev);

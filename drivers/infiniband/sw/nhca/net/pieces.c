@@ -32,9 +32,9 @@ void nhca_pieces_drop(struct nhca_pieces *ps)
 }
 
 /*
- * Return: true if a packet can be completed that has @used pieces and gets @more for the next bytes
- * of its payload, of which @left bytes remain. A copy takes a piece for each PAGE_SIZE, and the
- * tail takes one.
+ * Return: true if @ps has room for @more pieces, and then for the rest of the packet: @left bytes
+ * of payload and the tail. A copy of payload takes a piece for each PAGE_SIZE, and the tail takes
+ * one piece.
  */
 static bool nhca_pieces_fit(const struct nhca_pieces *ps, u32 more, u32 left)
 {
@@ -154,7 +154,7 @@ int nhca_pieces_payload(struct nhca_pieces *ps, const struct nhca_tx *tx, struct
 	return err;
 }
 
-/* Begin a packet of @tx's batch, which has no pieces yet. */
+/* Begin a packet without pieces, for the batch of @tx. */
 static void nhca_pieces_begin(struct nhca_pieces *ps, const struct nhca_tx *tx, bool icrc)
 {
 	ps->n = 0;
@@ -203,8 +203,9 @@ int nhca_pieces_gather(struct nhca_pieces *ps, struct nhca_tx *tx, struct nhca_i
 
 /*
  * Collect the payload of one packet of a run by page reference. For the first page of the run
- * nhca_iter_zcopy() records in the region that packets refer to its pages. The next pages need only
- * nhca_iter_page(), which costs a fifth. Return: false if a part cannot be sent by page reference.
+ * nhca_iter_zcopy() records in the region that packets refer to its pages. For the next whole pages
+ * nhca_iter_page() is sufficient, which is faster than nhca_iter_next(). Return: false if a part of
+ * the payload cannot be sent by page reference.
  */
 static bool nhca_pieces_run_pages(struct nhca_pieces *ps, const struct nhca_tx *tx, bool first)
 {

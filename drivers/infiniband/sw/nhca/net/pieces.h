@@ -8,7 +8,7 @@
 #include "sums.h"
 #include "xmit.h"
 
-/* enough pieces for the longest payload, copied, and the tail */
+/* number of pieces for a copy of the longest payload, and for the tail (pad and ICRC) */
 #define NHCA_PIECES_ALONE	(DIV_ROUND_UP(NHCA_PACKET_BYTES, (u32)PAGE_SIZE) + 1)
 
 /**
@@ -17,8 +17,8 @@
  * @n:    number of pieces
  * @max:  maximum of @n: NHCA_PIECES for a packet of a batch, NHCA_PIECES_ALONE for a single packet
  * @zcopied: payload bytes that refer to pages of a consumer
- * @zcopy: where the zero-copy reference for these pages is stored. The first such page begins one
- *         if there is none.
+ * @zcopy: where the zero-copy reference for these pages is stored; if it is NULL there, the first
+ *         of these pages begins a reference
  * @sums: ICRC and checksum over the packet as far as it was built
  */
 struct nhca_pieces {
@@ -37,21 +37,21 @@ static_assert(NHCA_PIECES_ALONE <= MAX_SKB_FRAGS);
  * nhca_pieces_payload - add payload, pad and ICRC of a packet
  * @ps: with all fields set; each added piece has a reference on its page (get_page())
  * @tx: the packet. The payload is added by page reference as far as @ps->max allows, or copied if
- *      @tx->copy
+ *      @tx->copy is set
  * @it: source of the payload
  * Context: BH disabled, live section.
- * Return: 0, or an error as nhca_xmit(); then @ps has no pieces.
+ * Return: 0, or an error as nhca_xmit(); after an error @ps has no pieces.
  */
 int nhca_pieces_payload(struct nhca_pieces *ps, const struct nhca_tx *tx, struct nhca_iter *it);
 
 /**
  * nhca_pieces_gather - collect the pieces of a packet: headers, payload, pad and ICRC
  * @ps: filled in; each piece has a reference on its page (get_page())
- * @tx: the packet, with at most NHCA_BURST_PAYLOAD bytes of payload; @tx->burst has an skb, and
- *      gets a zero-copy reference, unless it has one, if a piece refers to a consumer page
+ * @tx: the packet, with at most NHCA_BURST_PAYLOAD bytes of payload; @tx->burst has an skb. If a
+ *      piece refers to a consumer page, and @tx->burst->zcopy is NULL, the function sets it
  * @it: source of the payload
  * Context: BH disabled, live section.
- * Return: 0, or an error as nhca_xmit(); then @ps has no pieces.
+ * Return: 0, or an error as nhca_xmit(); after an error @ps has no pieces.
  */
 int nhca_pieces_gather(struct nhca_pieces *ps, struct nhca_tx *tx, struct nhca_iter *it);
 
@@ -62,8 +62,8 @@ int nhca_pieces_gather(struct nhca_pieces *ps, struct nhca_tx *tx, struct nhca_i
  *         payload
  * @first: the call is for the first packet
  * Context: BH disabled, live section.
- * Return: false: @ps has no pieces, because there is no memory, the source has an error, or a part
- * of the payload cannot be sent by page reference and @tx->copy is not set.
+ * Return: true; false: @ps has no pieces, because there is no memory, the payload is not
+ * accessible, or a part of the payload cannot be sent by page reference and @tx->copy is not set.
  */
 bool nhca_pieces_run(struct nhca_pieces *ps, const struct nhca_tx *tx, bool first);
 

@@ -45,8 +45,9 @@ void nhca_rx_refuse(const struct nhca_rx *rx, const struct nhca_hdr *h, enum nhc
 }
 
 /*
- * Return: the interface on which @skb arrived. A VRF puts its own index into skb_iif; the netdev
- * below is kept as sdif. A packet of this host comes from the VRF itself, or else from lo.
+ * Return: the interface on which @skb arrived. A VRF puts its own index into skb_iif; sdif is then
+ * the index of the netdev below the VRF. A packet of this host arrives on the VRF itself, or on lo
+ * outside of VRFs.
  */
 static int nhca_skb_iif(struct sk_buff *skb, bool v4)
 {
@@ -91,8 +92,8 @@ bool nhca_rx_begin(struct nhca_rx *rx)
 
 /*
  * Return: the packet's headers, in the skb if they are contiguous, otherwise copied to @buf. In a
- * batch that was built from fragments the headers are contiguous, but not with the payload.
- * @avail: number of bytes wanted; on return the number of bytes available
+ * batch that was built from fragments, the headers are contiguous, but the payload is elsewhere.
+ * @avail: maximum number of bytes to return; on return the number of bytes available
  */
 static const u8 *nhca_rx_headers(struct nhca_rx *rx, unsigned int *avail, u8 *buf)
 {
@@ -123,13 +124,16 @@ static bool nhca_rx_bth_alike(const u8 *bth, const u8 *p, u32 psn)
 	       get_unaligned_be24(p + NHCA_ALIKE_LEN) == psn;
 }
 
-/* Return: true if the BTH at @p continues the previous packet. The caller compares the lengths. */
+/*
+ * Return: true if the BTH at @p differs from that of the previous packet only in the PSN, which is
+ * the next one, and in AckReq. The caller compares the lengths of the packets.
+ */
 static bool nhca_rx_alike(const struct nhca_rx *rx, const u8 *p)
 {
 	return nhca_rx_bth_alike(rx->alike.bth, p, nhca_psn_add(rx->hdr.psn, 1));
 }
 
-/* Set @rx to the packet at @udp_off, whose BTH @p has passed nhca_rx_alike(). */
+/* Set @rx to the packet at @rx->udp_off, for whose BTH @p nhca_rx_alike() has returned true. */
 static void nhca_rx_step(struct nhca_rx *rx, const u8 *p)
 {
 	rx->hdr.psn = nhca_psn_add(rx->hdr.psn, 1);
@@ -168,7 +172,7 @@ enum nhca_rx_kind nhca_rx_decode(struct nhca_rx *rx, u32 udp_len)
 	}
 	rx->off = rx->udp_off + rx->hdr.info->hdr_len;
 	rx->payload = nhca_hdr_payload(&rx->hdr, rx->udp_len);
-	/* the next packet is compared with this one */
+	/* the next packet will be compared with this one */
 	if (rx->hdr.info->hdr_len == NHCA_BTH_LEN) {
 		rx->alike.set = true;
 		rx->alike.udp_len = udp_len;
@@ -268,9 +272,10 @@ struct sk_buff *nhca_rx_copy_of(struct nhca_rx *rx, u32 len)
 static bool nhca_rx_sum_ok(const struct nhca_rx *rx)
 {
 	/*
-	 * If there is a checksum, the stack verified it when it dequeued the packet. A packet that
-	 * has not left this host (CHECKSUM_PARTIAL) has only the pseudo-header sum in its checksum
-	 * field. This sum is never 0, and the bytes of such a packet have not left memory.
+	 * A UDP checksum that is not 0 was verified by the netdev or the stack, or else by
+	 * nhca_sk_drain(). A packet that has not left this host (CHECKSUM_PARTIAL) has only the
+	 * pseudo-header sum in its checksum field. This sum is never 0, and the bytes of such a
+	 * packet have not left memory.
 	 */
 	return udp_hdr(rx->skb)->check;
 }
@@ -291,7 +296,7 @@ static bool nhca_rx_no_icrc_ok(const struct nhca_rx *rx)
 
 /*
  * The ICRC does not cover NHCA_CAP_NO_ICRC. If the network sets this bit in a packet that has an
- * ICRC, the ICRC stays valid, so the packet is accepted by its ICRC.
+ * ICRC but no UDP checksum, the ICRC stays valid, so the packet is accepted by its ICRC.
  */
 bool nhca_rx_intact(struct nhca_rx *rx, bool no_icrc)
 {
@@ -301,7 +306,8 @@ bool nhca_rx_intact(struct nhca_rx *rx, bool no_icrc)
 	if (nhca_rx_icrc_ok(rx, rx->index))
 		return true;
 	/*
-	 * GRO also joins packets with the same identification (RFC 6864: with DF it has no meaning)
+	 * GRO also joins packets with the same IPv4 identification, because the identification has
+	 * no meaning in packets with DF (RFC 6864).
 	 */
 	return rx->ip.v4 && rx->index && nhca_rx_icrc_ok(rx, 0);
 }
@@ -388,9 +394,9 @@ int nhca_rx_read(const struct nhca_rx *rx, void *to, u32 len)
 }
 
 /*
- * Copy the next packets of the batch, which have one whole page each. Stop before the first packet
- * that is not like the previous one, or whose page cannot be copied as a whole. The values that all
- * packets share are read once. Return: number of packets.
+ * Copy the next packets of the batch, which have one whole page each. Stop after a packet with
+ * AckReq, and before the first packet that is not like the previous one, or whose page cannot be
+ * copied as a whole. The values that all packets share are read once. Return: number of packets.
  */
 static u32 nhca_rx_pages_alike(struct nhca_rx *rx, u32 max, struct nhca_iter *it)
 {
@@ -424,7 +430,10 @@ static u32 nhca_rx_pages_alike(struct nhca_rx *rx, u32 max, struct nhca_iter *it
 	return n;
 }
 
-/* Copy the next packet of the batch if it is like the previous one. Return: false if it is not. */
+/*
+ * Copy the next packet of the batch if it is like the previous one, and that one has no AckReq.
+ * Return: false if the packet was not copied.
+ */
 static bool nhca_rx_one_alike(struct nhca_rx *rx, struct nhca_iter *it)
 {
 	u32 next = rx->udp_off + rx->udp_len, avail;

@@ -9,12 +9,13 @@
  * nhca_rx_begin - read the IP header of a batch
  * @rx: the caller has set ip.nn, skb and udp_off; the function sets the rest of @rx->ip, ce and at
  * Context: softirq.
- * Return: false if no RoCE sender builds such an IP header.
+ * Return: false if the header has IPv4 options or IPv6 extensions: the batch must be dropped.
  */
 bool nhca_rx_begin(struct nhca_rx *rx);
 
 /**
- * nhca_rx_dev - find the device of a packet by its destination address
+ * nhca_rx_dev - find the device of a packet: by the destination address, or by the interface if
+ * this address is multicast
  * @rx: the packet, after nhca_rx_begin()
  * Context: RCU read side.
  * Return: the device, or NULL.
@@ -32,8 +33,7 @@ void nhca_rx_refuse(const struct nhca_rx *rx, const struct nhca_hdr *h, enum nhc
 
 /**
  * enum nhca_rx_kind - result of nhca_rx_decode()
- * @NHCA_RX_BAD:   the headers are wrong; if a device has the destination address, it has counted
- *                 the packet
+ * @NHCA_RX_BAD:   the headers are wrong; nhca_rx_refuse() was called
  * @NHCA_RX_NEW:   the packet is decoded
  * @NHCA_RX_ALIKE: as @NHCA_RX_NEW; the packet differs from the previous one only in PSN and AckReq
  */
@@ -48,7 +48,7 @@ enum nhca_rx_kind {
  * @rx:      the batch, with @udp_off and @index of the packet, and other fields of the previous one
  * @udp_len: length of the packet's UDP payload in bytes
  * Context: softirq, RCU read side.
- * Return: whether the packet was decoded, and how.
+ * Return: enum nhca_rx_kind.
  */
 enum nhca_rx_kind nhca_rx_decode(struct nhca_rx *rx, u32 udp_len);
 

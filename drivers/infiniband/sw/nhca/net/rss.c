@@ -18,7 +18,10 @@ struct nhca_rss_sum {
 	u32 hash;
 };
 
-/* Toeplitz: for each bit of the input that is 1, XOR the 32 bits of the key at its position. */
+/*
+ * Toeplitz: for each bit of the input that is 1, XOR into the hash the 32 bits of the key that
+ * begin at the position of this bit.
+ */
 static void nhca_rss_add(struct nhca_rss_sum *sum, const void *input, size_t len)
 {
 	const u8 *p = input;
@@ -42,7 +45,7 @@ u32 nhca_rss_hash(const u8 *key, u32 fields, const struct nhca_steer_key *what)
 	bool v6 = what->type == htons(ETH_P_IPV6);
 	bool tcp = what->proto == IPPROTO_TCP;
 
-	/* the longest input and a window of 32 bits are exactly as long as the key */
+	/* the longest input and a window of 32 bits together are exactly as long as the key */
 	BUILD_BUG_ON(2 * sizeof(struct in6_addr) + 2 * sizeof(__be16) + sizeof(u32) !=
 		     NHCA_RSS_KEY);
 	if (v6 && (fields & NHCA_RSS_SRC_IPV6))

@@ -26,19 +26,19 @@
 #include "xmit.h"
 
 /*
- * Receive buffer of a socket, in bytes. A sender has its whole window in flight even if this host
- * does not keep up. If the socket drops a packet, the sender may retransmit it only after a
- * timeout. So the buffer is far larger than the usual one of a socket.
+ * Receive buffer of a socket, in bytes. A sender may have its whole window in flight even if this
+ * host cannot keep up. If the socket drops a packet, the sender may retransmit this packet only
+ * after a timeout. So the buffer is far larger than the usual one of a socket.
  */
 #define NHCA_RCVBUF		(16 << 20)
-/* sockets of each address family; fewer if the host has fewer CPUs */
+/* maximum number of sockets of each address family; not more than the host has CPUs online */
 #define NHCA_SOCKS		16
 #define NHCA_ADDR_BITS		7
 
 /**
  * struct nhca_addr - one address of a device
  * @node:    in nhca_net.addrs; RCU readers
- * @rcu:     to free it after a grace period
+ * @rcu:     frees the struct after a grace period
  * @addr:    IPv4-mapped or IPv6
  * @dev:     the device; its GID table owns the entry
  * @ifindex: netdev that has the address: that of the device, or a VLAN above it
@@ -58,10 +58,10 @@ struct nhca_addr {
 /**
  * struct nhca_socks - sockets that share the RoCEv2 port
  * @list:    entry in nhca_net.vrfs
- * @ifindex: VRF whose packets they receive; 0: packets outside of VRFs
- * @used:    an address is in this VRF; valid in nhca_vrfs_mark() and after it
+ * @ifindex: VRF whose packets the sockets receive; 0: packets outside of VRFs
+ * @used:    a device has an address in this VRF; set by nhca_vrfs_mark()
  * @n:       number of open sockets
- * @socks:   those of IPv4, then those of IPv6 if the host has IPv6
+ * @socks:   sockets for IPv4, then sockets for IPv6 if the host has IPv6
  */
 struct nhca_socks {
 	struct list_head list;
@@ -73,7 +73,7 @@ struct nhca_socks {
 
 /**
  * struct nhca_net - nhca's part of a network namespace
- * @net:   the namespace; it exists longer than this, see nhca_net_ns_exit()
+ * @net:   the namespace, which exists longer than this struct
  * @users: number of devices; under nhca_net_mutex
  * @socks: the sockets outside of VRFs, open while @users is not 0; under nhca_net_mutex
  * @vrfs:  struct nhca_socks of each VRF with an address of a device; under nhca_net_mutex
@@ -100,7 +100,7 @@ static unsigned int nhca_net_id __read_mostly;
 static DEFINE_MUTEX(nhca_net_mutex);
 static DECLARE_WAIT_QUEUE_HEAD(nhca_net_idle);
 
-/* receive functions, of nhca_net_init() */
+/* receive functions, which nhca_net_init() has got from main.c */
 static void (*nhca_net_data_ready)(struct sock *sk) __ro_after_init;
 static void (*nhca_net_rest)(struct nhca_bh *bh) __ro_after_init;
 
@@ -165,9 +165,9 @@ static int nhca_sock_option(struct socket *sock, int level, int name)
 }
 
 /*
- * Sockets share a port only if they have the same owner. The kernel takes the user of the task that
- * opens a socket, which may be any: the notifier of VRFs runs in the process that changes a VRF.
- * The owner is root, so that no other user can share the port.
+ * Sockets share a port only if they have the same owner. The owner of a new socket is the user of
+ * the task that opens the socket. This may be any user, because the netdev notifier runs in the
+ * process that changes a VRF. So make root the owner: then no other user can share the port.
  */
 static void nhca_sock_own(struct socket *sock)
 {
@@ -176,11 +176,11 @@ static void nhca_sock_own(struct socket *sock)
 }
 
 /*
- * Open a socket. It is not an encapsulation socket, because since 6.9 the stack segments each GRO
- * batch before the handler of such a socket sees the batch. udp_sock_create() is not used either,
- * because it binds the socket before SO_REUSEPORT can be set.
+ * Open a socket. The socket is not an encapsulation socket, because since Linux 6.9 the stack
+ * segments each GRO batch before it calls the handler of such a socket. udp_sock_create() is not
+ * used either, because it binds the socket before SO_REUSEPORT can be set.
  *
- * @shared: other sockets of this namespace use the port too (SO_REUSEPORT). The stack selects the
+ * @shared: other sockets of this namespace also use the port (SO_REUSEPORT). The stack selects the
  * socket by addresses and ports. All packets of a connection have the same ports, so one socket
  * gets all of them in their order. Several CPUs can process the packets of several sockets.
  * @vrf: ifindex of a VRF, or 0. A socket that is bound to no netdev gets no packets of VRFs, unless
@@ -230,8 +230,8 @@ static void nhca_socks_close(struct nhca_socks *set)
 	for (i = 0; i < set->n; i++)
 		nhca_sock_mute(&set->socks[i]);
 	/*
-	 * After this no CPU uses the sockets that it read from sk_user_data. The caller may hold
-	 * the RTNL; then synchronize_net() is fast.
+	 * Wait for CPUs that have read sk_user_data before. The caller may hold the RTNL; then
+	 * synchronize_net() uses an expedited grace period.
 	 */
 	synchronize_net();
 	for (i = 0; i < set->n; i++) {
@@ -258,7 +258,7 @@ static int nhca_socks_open(struct nhca_net *nn, struct nhca_socks *set)
 		family = families[set->n / each];
 		err = nhca_sock_open(nn, &set->socks[set->n], family, each > 1 || set->ifindex,
 				     set->ifindex);
-		/* IPv6 is not built, or was disabled at boot */
+		/* the kernel is built without IPv6, or IPv6 was disabled at boot */
 		if (family == AF_INET6 && (err == -EAFNOSUPPORT || err == -EPFNOSUPPORT))
 			return 0;
 		if (err) {
@@ -282,8 +282,8 @@ static struct nhca_socks *nhca_vrf_find(struct nhca_net *nn, int ifindex)
 }
 
 /*
- * Mark the VRFs that have an address of a device.
- * Return: the ifindex of one that has no sockets yet, or 0.
+ * Mark the VRFs in which a device has an address.
+ * Return: the ifindex of a VRF with such an address and without sockets, or 0 if there is none.
  */
 static int nhca_vrfs_mark(struct nhca_net *nn)
 {
@@ -311,8 +311,8 @@ static int nhca_vrfs_mark(struct nhca_net *nn)
 }
 
 /*
- * Open the sockets of one VRF. A socket of a VRF and one that is bound to no netdev may have the
- * same port only if both have SO_REUSEPORT.
+ * Open the sockets of one VRF. A socket that is bound to a VRF and a socket that is bound to no
+ * netdev may have the same port only if both have SO_REUSEPORT.
  */
 static int nhca_vrf_open(struct nhca_net *nn, int ifindex)
 {
@@ -343,7 +343,7 @@ static void nhca_vrf_close(struct nhca_socks *set)
 	kfree(set);
 }
 
-/* Open and close sockets, so that each VRF with an address of a device has them. */
+/* Open and close sockets, so that a VRF has sockets only if a device has an address in the VRF. */
 static void nhca_vrfs_update(struct nhca_net *nn)
 {
 	struct nhca_socks *set, *next;
@@ -365,9 +365,10 @@ void nhca_net_vrf_changed(struct net *net)
 	struct nhca_net *nn = net_generic(net, nhca_net_id);
 
 	/*
-	 * Without a device there is nothing to do: the first address of a device will look at its
-	 * VRF. The barrier pairs with the mutex in nhca_net_get(). The caller holds the RTNL, so do
-	 * not wait for the sockets of other namespaces.
+	 * Without a device there is nothing to do: when a device gets its first address,
+	 * nhca_addr_add() reads the VRF of the netdev. The barrier pairs with the mutex in
+	 * nhca_net_get(). The caller holds the RTNL, so in this case it must not wait for the
+	 * mutex, which may be held while sockets of other namespaces are opened or closed.
 	 */
 	smp_mb();
 	if (!READ_ONCE(nn->users))
@@ -439,7 +440,7 @@ static struct hlist_head *nhca_addr_bucket(struct nhca_net *nn, const struct in6
 	return &nn->addrs[hash_32(ipv6_addr_hash(addr), NHCA_ADDR_BITS)];
 }
 
-/* Return: the entry, or NULL. nhca_net.lock is held. */
+/* Return: the entry of an address and netdev, or NULL. nhca_net.lock is held. */
 static struct nhca_addr *nhca_addr_entry(struct hlist_head *bucket, const struct nhca_dev *dev,
 					 const struct in6_addr *addr, int ifindex)
 {
@@ -453,7 +454,8 @@ static struct nhca_addr *nhca_addr_entry(struct hlist_head *bucket, const struct
 }
 
 /*
- * An address was added or removed: the VRF of its netdev may need sockets, or need them no longer.
+ * An address was added or removed: if its netdev is in a VRF, open the sockets of the VRF, or close
+ * these sockets if no device has an address in the VRF any more.
  */
 static void nhca_addr_changed(struct nhca_dev *dev, int ifindex)
 {
@@ -525,7 +527,7 @@ struct nhca_dev *nhca_addr_find(struct nhca_net *nn, const struct in6_addr *addr
 		if (!ipv6_addr_equal(&a->addr, addr))
 			continue;
 		if (a->ifindex == iif) {
-			/* a netdev below @iif (of a VLAN, macvlan, bond) may have a device too */
+			/* a device below @iif (VLAN, macvlan, bond) may also have the address */
 			if (a->own)
 				return a->dev;
 			above = a->dev;
@@ -564,8 +566,8 @@ u16 nhca_ip_vlan(const struct nhca_dev *dev, const struct nhca_ip *ip)
 	if (!ndev)
 		return NHCA_VLAN_NONE;
 	/*
-	 * The core compares the VLAN with its own result, which includes VLANs below bonds and
-	 * bridges.
+	 * The core compares the VLAN with the one that it has computed for the GID. So compute the
+	 * VLAN by the function of the core, which also finds VLANs below bonds and bridges.
 	 */
 	RCU_INIT_POINTER(attr.ndev, ndev);
 	return rdma_read_gid_l2_fields(&attr, &vlan, NULL) ? NHCA_VLAN_NONE : vlan;
@@ -623,9 +625,10 @@ static int __net_init nhca_net_ns_init(struct net *net)
 }
 
 /*
- * Runs after the namespace's netdevs have been unregistered or moved to the initial namespace,
- * because subsys operations exit after device operations. In both cases main.c has queued the
- * unregistration of the nhca devices on them, which may still be in progress.
+ * This function runs after the namespace's netdevs have been unregistered or moved to the initial
+ * namespace, because the kernel calls subsys operations after device operations. In both cases
+ * main.c has queued the unregistration of the nhca devices on these netdevs, which may still be in
+ * progress.
  */
 static void __net_exit nhca_net_ns_exit(struct net *net)
 {
@@ -654,6 +657,6 @@ void nhca_net_exit(void)
 	nhca_flow_drain();
 	nhca_xmit_exit();
 	unregister_pernet_subsys(&nhca_net_ops);
-	/* wait for the RCU callbacks that free address vectors: they are code of this module */
+	/* wait for RCU callbacks, because some of them, as nhca_av_free(), are in this module */
 	rcu_barrier();
 }

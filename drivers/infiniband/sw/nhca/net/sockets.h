@@ -15,7 +15,7 @@ struct sk_buff;
 /**
  * struct nhca_rx_pos - position in a batch
  * @off:   offset of the packet's BTH
- * @index: number of packets before it
+ * @index: number of packets before this packet
  */
 struct nhca_rx_pos {
 	u32 off;
@@ -27,12 +27,13 @@ struct nhca_rx_pos {
  * @nn:    its namespace
  * @sock:  the socket
  * @ready: 0: no CPU processes the packets of the socket; otherwise 1 plus the number of
- *         nhca_sk_data_ready() calls since that CPU last looked at the queue
+ *         nhca_sk_data_ready() calls since this CPU last began to read the queue
  * @rest:  bottom half that continues to receive after a CPU has used up its budget
  * @part:  a batch of which only some packets have been processed, or NULL; used only by the CPU
  *         that processes the socket's packets
  * @pos:   where @part continues
- * @since, @left: lower bits of jiffies, and what is left of NHCA_RX_JIFFY then; used like @part
+ * @since, @left: lower 32 bits of jiffies, and the rest of the budget for this jiffy, which begins
+ *         with NHCA_RX_JIFFY (ingress/ingress.h); used only by the same CPU as @part
  */
 struct nhca_sock {
 	struct nhca_net *nn;

@@ -2,7 +2,7 @@
 /*
  * Flow steering: the rules of a device, and a netfilter hook at the ingress of the netdev, before
  * bridges, VLANs and protocols. The hook is registered only while the device has a rule.
- * ingress/frame.c has the function of the hook.
+ * ingress/frame.c has the function of the hook. This file also sends the frames of raw packet QPs.
  */
 #include <linux/etherdevice.h>
 #include <linux/if_vlan.h>
@@ -286,7 +286,7 @@ static bool nhca_steer_wants(const struct nhca_steer *steer, const struct sk_buf
 
 /*
  * Loop the frame back as if it had arrived from the wire. Only QPs of steering rules may get the
- * frame: PACKET_OTHERHOST makes the host's protocols drop it. Consumes @skb.
+ * frame: PACKET_OTHERHOST makes the host's protocols drop the frame. The function consumes @skb.
  */
 static void nhca_frame_loop(struct sk_buff *skb)
 {
@@ -323,7 +323,7 @@ int nhca_frame_send(struct nhca_dev *dev, const struct nhca_who *who, struct nhc
 	skb_reset_mac_header(skb);
 	skb_set_network_header(skb, ETH_HLEN);
 	skb->protocol = eth_hdr(skb)->h_proto;
-	/* only a frame with a VLAN tag may be longer than the MTU, by the tag (see sq_fetch.c) */
+	/* transport/sq_fetch.c allows 4 bytes more than the MTU, which only a VLAN tag may use */
 	if (len > ETH_HLEN + READ_ONCE(ndev->mtu) && !eth_type_vlan(skb->protocol)) {
 		kfree_skb(skb);
 		return -EMSGSIZE;

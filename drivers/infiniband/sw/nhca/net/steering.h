@@ -59,7 +59,7 @@ struct nhca_steer_key {
  * @key:  values that a frame must have in the bits of @mask; other bits are 0
  * @mask: bits to compare
  * @priority: rules are tried in ascending order of this value; of equal ones, the oldest first
- * @copy: the QP gets a copy; further rules and the host also see the frame
+ * @copy: the QP gets a copy; further rules and the host also get the frame
  * @qp:   a raw packet QP that outlives the rule
  */
 struct nhca_steer_rule {
@@ -71,7 +71,7 @@ struct nhca_steer_rule {
 	struct nhca_qp *qp;
 };
 
-/* The function of the netfilter hook. @rules: list of struct nhca_steer_rule, read under RCU */
+/* The function of the netfilter hook. @rules: list of struct nhca_steer_rule, read under RCU. */
 typedef unsigned int nhca_steer_fn(void *rules, struct sk_buff *skb,
 				   const struct nf_hook_state *state);
 
@@ -93,7 +93,8 @@ void nhca_steer_destroy(struct nhca_steer *steer);
 
 /**
  * nhca_steer_stop - remove the hook because the netdev is removed or leaves its namespace
- * @steer: the table. Its rules stay until they are deleted, but match no frame any more
+ * @steer: the table. Its rules stay until they are deleted, but no arriving frame is compared with
+ *         them any more
  *
  * Context: process, RTNL held.
  */
@@ -102,7 +103,7 @@ void nhca_steer_stop(struct nhca_steer *steer);
 /**
  * nhca_steer_add - add a rule, which matches the frames that arrive from now on
  * @steer: the table
- * @rule:  from kzalloc(), filled in; the table owns it until nhca_steer_del()
+ * @rule:  from kzalloc(), filled in; on success the table owns @rule until nhca_steer_del()
  * Context: process.
  * Return: 0; -EOPNOTSUPP: the kernel has no CONFIG_NETFILTER_INGRESS; -ENODEV: nhca_steer_stop()
  * was called; -ENOMEM: no memory, or the table has NHCA_MAX_STEER_RULES rules already; or another
@@ -120,7 +121,7 @@ void nhca_steer_del(struct nhca_steer *steer, struct nhca_steer_rule *rule);
 
 /**
  * nhca_steer_insert - insert a rule at the position of its priority
- * @rules: the list; nhca_steer.lock is held, or no other thread knows the list
+ * @rules: the list; nhca_steer.lock is held, or no other thread uses the list
  * @rule:  the rule
  * Context: any.
  */
@@ -128,7 +129,7 @@ void nhca_steer_insert(struct list_head *rules, struct nhca_steer_rule *rule);
 
 /**
  * nhca_steer_parse - extract the fields that rules can match
- * @skb: the frame, with MAC and network headers set; its data may begin at either
+ * @skb: the frame, with MAC and network headers set; its data may begin at either header
  * @key: filled in; fields that the frame does not have are 0
  * Context: any.
  */

@@ -47,7 +47,7 @@ struct nhca_sums {
 
 /**
  * nhca_sums_more - continue ICRC and checksum over further bytes of the payload
- * @sums: both sums
+ * @sums: ICRC and checksum
  * @p:    the bytes
  * @len:  number of bytes
  * Context: any.
@@ -63,7 +63,7 @@ static inline void nhca_sums_more(struct nhca_sums *sums, const void *p, u32 len
 
 /**
  * nhca_sums_tail - write the tail of a packet, and add the tail to the checksum
- * @sums: both sums, over all bytes before the tail
+ * @sums: ICRC and checksum over all bytes before the tail
  * @h:    header of the packet
  * @p:    room for @h->pad + NHCA_ICRC_LEN bytes
  * Context: any.

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The packet counts of devices and of their users: see flow.c, which waits for them.
+ * The packet counts of devices and of their users. flow.c lets flows pause and resume by these
+ * counts.
  *
- * A user's share keeps one user's flows from filling the stack for all. But packets may also be
- * held for seconds, for example in the queue of a neighbour that does not answer. If they counted
- * for the device, a few flows to a dead host would stop all other flows of their user, and flows of
- * the kernel those of everybody. So packets that are stuck count only for their own flow.
+ * A user's share prevents the flows of one user from filling the stack, so that other users can
+ * send. But the stack may also hold packets for seconds, for example in the queue of a neighbour
+ * that does not answer. If such packets counted for user and device, a few flows to a dead host
+ * would stop all other flows of their user; and flows of the kernel, which have no share, would
+ * stop the flows of all users. So packets that are stuck count only for their own flow.
  */
 #include <linux/jiffies.h>
 #include <linux/mutex.h>
@@ -20,19 +22,19 @@
 /* interval in jiffies at which the flows with counted packets are examined while flows wait */
 #define NHCA_TXQ_TICK		max(HZ / 50, 1)
 /*
- * Packets are stuck if none of their flow was freed while the stack has freed NHCA_TXQ_HIGH packets
- * of the device, or for this number of jiffies: in a queue of NHCA_TXQ_HIGH packets, each of them
- * would have been sent meanwhile. On a slow link a queue may last longer; then the device has more
- * packets in the stack for a while, up to NHCA_FLOW_HIGH of each flow.
+ * The packets of a flow are stuck if the stack has freed none of them for this number of jiffies,
+ * or while it has freed NHCA_TXQ_HIGH packets of other flows of the device. A queue of
+ * NHCA_TXQ_HIGH packets would have sent them in this time. On a slow link a queue may take longer;
+ * the device then has more packets in the stack for a while, up to NHCA_FLOW_HIGH of each flow.
  */
 #define NHCA_TXQ_STUCK		max(HZ / 10, 1)
 /*
- * maximum number of flows that one tick examines; with more of them in the list of a device, a flow
- * that is added looks for idle ones
+ * maximum number of flows that one tick examines; if nhca_txq.active is longer, nhca_flow_list()
+ * also removes idle flows from this list
  */
 #define NHCA_TXQ_SCAN		512
 
-/* a user who creates two flows at a time gets one share */
+/* serializes nhca_flow_share(), so that a user who creates two flows at a time gets one share */
 static DEFINE_MUTEX(share_lock);
 
 static void txq_age(struct timer_list *t);
@@ -61,7 +63,7 @@ struct nhca_txq *nhca_txq_create(void)
 	return txq_make(NHCA_TXQ_HIGH);
 }
 
-/* The last flow of a user is gone: forget the user's share, unless a new one has replaced it. */
+/* Remove a share without references from its device, unless a new share has replaced it. */
 static void share_forget(struct nhca_txq *share)
 {
 	struct xarray *shares = &share->device->shares;
@@ -213,7 +215,7 @@ void nhca_flow_list(struct nhca_flow *flow)
 	spin_lock_irqsave(&q->lock, flags);
 	if (!flow->listed)
 		txq_list(q, flow);
-	/* in a long list look at two other flows, so that the list does not keep idle flows */
+	/* in a long list examine two other flows, so that idle flows do not stay in the list */
 	for (i = 0; i < 2 && q->nactive > NHCA_TXQ_SCAN; i++)
 		txq_rotate(q, list_first_entry(&q->active, struct nhca_flow, active));
 	/* flows that wait have started @age, but it may have stopped before this flow was listed */
@@ -264,7 +266,7 @@ static struct nhca_flow *txq_examine(struct nhca_txq *q)
 
 /*
  * nhca_txq.age: let packets that are stuck count only for their flow. The flow pauses as before,
- * and its packets keep their order. Only other flows need not wait for them.
+ * and its packets keep their order. But other flows do not wait for these packets.
  */
 static void txq_age(struct timer_list *t)
 {

@@ -14,11 +14,11 @@
 #include "../bh.h"
 #include "zcopy.h"
 
-/* a flow with fewer packets in the stack need not queue after the flows that wait for the device */
+/* a flow with fewer packets in the stack may bypass the flows that wait for user or device */
 #define NHCA_FLOW_FEW		16
 /* packets of one device in the stack at which its flows pause; they resume at half of it */
 #define NHCA_TXQ_HIGH		256
-/* parts of nhca_flow.inflight: number of packets, those of them that are stuck, and a CPU */
+/* parts of nhca_flow.inflight: number of packets, number of stuck packets, and a CPU */
 #define NHCA_FLOW_COUNT		GENMASK_ULL(23, 0)
 #define NHCA_FLOW_STUCK_SHIFT	24
 #define NHCA_FLOW_CPU_SHIFT	48
@@ -27,7 +27,8 @@
  * struct nhca_txq - packets of one device, or of one user of a device, in the network stack
  * @ref:      references: the device or its flows, a share of the device, @rest while it is queued,
  *            and @age while it runs
- * @rcu:      frees the struct after a grace period, because @rest may drop the last reference
+ * @rcu:      frees the struct after a grace period, because nhca_flow_share() finds shares under
+ *            RCU, and @rest may drop the last reference
  * @inflight: packets in the stack, without those that are stuck
  * @high, @low: values of @inflight at which flows pause, and at which waiting flows resume
  * @lock:     irqsave; protects @waiting, @wakes, @resting, @active, @nactive, @aging
@@ -37,7 +38,7 @@
  * @passed:   packets that bypassed the waiting flows since a flow was woken; a hint, without a lock
  * @rest:     wakes the remaining flows when the stack holds no packet
  * @resting:  @rest is queued or runs
- * @device:   a user's share: the count of the device, with a reference; NULL: a device
+ * @device:   a user's share: the count of the device, with a reference; otherwise NULL
  * @uid:      a user's share: index in nhca_txq.shares of @device
  * @shares:   shares of users, struct nhca_txq by uid, without references; its lock is taken with
  *            interrupts disabled. Only devices use this member and the next ones
@@ -83,10 +84,12 @@ struct nhca_txq {
  * @txq:      packet count of the device
  * @share:    packet count of the user in the device, with a reference; NULL: the device's count
  *            alone limits the flow
- * @wait:     entries in the lists of nhca_txq.waiting of @txq [0] and of @share [1], then by the
- *            same index; under nhca_txq.lock; an entry is empty if the flow is not in that list
+ * @wait:     entries in nhca_txq.waiting. The first index selects @txq [0] or @share [1], the
+ *            second one is that of nhca_txq.waiting. An entry is empty if the flow is not in the
+ *            list; under nhca_txq.lock
  * @active:   entry in nhca_txq.active
- * @since, @base: jiffies and nhca_txq.released when nhca_txq.age saw @moved; under nhca_txq.lock
+ * @since, @base: jiffies and nhca_txq.released when nhca_txq.age last found @moved set; under
+ *            nhca_txq.lock
  * @pages:    zero-copy references of the flow
  * @kick:     runs requester and responder of the QP, or the channel; NULL after nhca_flow_stop()
  * @arg:      argument of @kick
@@ -132,15 +135,18 @@ static inline bool nhca_txq_waiting(const struct nhca_txq *q, bool answer)
 
 /* ---- flow.c ---- */
 
-/* Keep the module loaded, and allow to unload it again. Context: any. */
+/*
+ * Increment and decrement the number for which nhca_flow_drain() waits at module unload.
+ * Context: any.
+ */
 void nhca_flows_get(void);
 void nhca_flows_put(void);
 
-/* nhca_txq.rest: wake flows that wait, although the stack holds no packet any more */
+/* The function of nhca_txq.rest: wake flows that still wait when the stack holds no packet. */
 void nhca_txq_rest(struct nhca_bh *bh);
 
 /**
- * nhca_flow_release_count - let packets of a flow not count any more for device and user
+ * nhca_flow_release_count - stop counting packets of a flow for its user and its device
  * @flow:    the flow
  * @packets: number of packets
  *
@@ -153,7 +159,7 @@ void nhca_flow_release_count(struct nhca_flow *flow, unsigned int packets);
 
 /**
  * nhca_flow_list - add a flow to nhca_txq.active of its device
- * nhca_flow_unlist - remove a flow whose last packet was freed, and that nobody uses any more
+ * nhca_flow_unlist - remove a flow that has no reference any more from this list
  * @flow: the flow
  * Context: any.
  */
@@ -161,10 +167,10 @@ void nhca_flow_list(struct nhca_flow *flow);
 void nhca_flow_unlist(struct nhca_flow *flow);
 
 /**
- * nhca_txq_age_start - start to look for packets of a device that are stuck, unless it has started
+ * nhca_txq_age_start - start the timer that finds stuck packets of a device, unless it runs
  * @q: the device's count
  *
- * The search ends when the device counts no packet.
+ * The timer stops when nhca_txq.active is empty, because the device counts no packet any more.
  * Context: any.
  */
 void nhca_txq_age_start(struct nhca_txq *q);

@@ -13,7 +13,7 @@
 #include "../observe/stub.h"
 
 /*
- * Return: true if a packet socket (tcpdump) listens to @ndev, or if @ndev has a queueing
+ * Return: true if a packet socket (tcpdump) gets the packets of @ndev, or if @ndev has a queueing
  * discipline. Virtual netdevs have none (noqueue) unless an administrator has added one.
  */
 static bool nhca_netdev_watched(struct net_device *ndev)

@@ -57,7 +57,7 @@ static struct dst_entry *nhca_route4(struct net *net, struct nhca_av *av, u16 sp
 	if (rt)
 		return &rt->dst;
 
-	/* devices of this host are reached through lo, or their VRF, whatever netdev they are on */
+	/* all local addresses, on whatever netdev, are reached through lo or through the VRF */
 	ndev = dev_get_by_index_rcu(net, av->ifindex);
 	if (inet_addr_type_dev_table(net, ndev, fl.daddr) == RTN_LOCAL)
 		fl.flowi4_oif = nhca_vrf_of(ndev);
@@ -159,7 +159,7 @@ static int nhca_build_frags(struct sk_buff *skb, struct nhca_tx *tx, struct nhca
 	return 0;
 }
 
-/* Fill in the fields that all packets share: all but length, identification and checksum. */
+/* Fill in the fields that the address vector determines: all but length, ID and checksum. */
 static void nhca_fill_ip4(struct iphdr *iph, const struct nhca_av *av)
 {
 	*iph = (struct iphdr) {
@@ -255,7 +255,7 @@ struct sk_buff *nhca_headers(struct sk_buff *skb, struct nhca_av *av, struct dst
 	skb_reserve(skb, nhca_headroom(dst));
 	skb_dst_set(skb, dst);
 	nhca_push_headers(skb, av, sport, idents);
-	/* the SL of a completion holds the IP version of the received packet, not its priority */
+	/* an SL from a completion (NHCA_SL_*) is the IP version of a packet, and no priority */
 	if (!(av->sl & NHCA_SL_ROCE_V2))
 		skb->priority = av->sl;
 	return skb;
@@ -283,7 +283,7 @@ u32 nhca_icrc_head(const struct sk_buff *skb, const u8 *hdr, unsigned int hdr_le
 	if (ip_len == sizeof(struct iphdr)) {
 		struct iphdr *iph = (struct iphdr *)buf;
 
-		/* with the values that ip_local_out() and GSO will set */
+		/* use the length and the identification that ip_local_out() and GSO will set */
 		iph->tot_len = htons(ip_len + sizeof(*uh) + udp_len);
 		iph->id = htons(ntohs(iph->id) + index);
 		crc = nhca_icrc_start4(buf);
@@ -362,7 +362,7 @@ void nhca_send(struct nhca_dev *dev, const struct nhca_who *who, struct nhca_av 
 		nhca_count(who, NHCA_CNT_SEND_ERR);
 }
 
-/* Send one packet as one skb. @faults: rules may inject faults into it. */
+/* Send one packet as one skb. @faults: the device has a rule that may inject faults. */
 static int nhca_xmit_alone(struct nhca_tx *tx, bool faults)
 {
 	struct net *net = nhca_net_ns(tx->dev->nn);
@@ -382,7 +382,7 @@ static int nhca_xmit_alone(struct nhca_tx *tx, bool faults)
 		return -EHOSTUNREACH;
 	}
 	sums.sum = tx->sum && !nhca_can_sum(dst, tx->av->v4);
-	/* without NETIF_F_SG the stack would linearize the skb */
+	/* without NETIF_F_SG the stack would linearize an skb with fragments */
 	if (tx->payload <= NHCA_COPY_BREAK || !(dst->dev->features & NETIF_F_SG))
 		how = NHCA_BUILD_LINEAR;
 	else if (!tx->copy && nhca_takes_list(dst->dev))
@@ -429,7 +429,7 @@ static int nhca_xmit_packet(struct nhca_tx *tx)
 			if (err != -EOPNOTSUPP)
 				return err;
 		}
-		/* send the earlier packets first */
+		/* send the earlier packets before this one */
 		nhca_burst_flush(tx->burst);
 	}
 	return nhca_xmit_alone(tx, faults);

@@ -35,7 +35,8 @@ static inline u32 nhca_tx_bytes(const struct nhca_tx *tx)
  * The stack copies all consumer pages of an skb before it gives the skb to a receiver on this host
  * (skb_orphan_frags_rx()), but it examines only the first skb. On netdevs that may lead to such a
  * receiver (NETIF_F_FRAGLIST: veth, lo and other virtual ones) the pages are therefore in skbs of
- * the frag_list. The pages reach the receiver uncopied, and are released when it frees the skb.
+ * the frag_list. The receiver gets the pages uncopied, and they are released when the receiver
+ * frees the skb.
  */
 enum nhca_build_how {
 	NHCA_BUILD_LINEAR,
@@ -60,7 +61,7 @@ static inline bool nhca_takes_list(const struct net_device *dev)
  * @sums: says what to compute. On return the ICRC is in the packet, and the checksum in @sums->csum
  *        covers all bytes after the UDP header
  * @how:  where the payload goes
- * @z:    set to a zero-copy reference if one was begun for consumer pages; the caller puts it
+ * @z:    set to a zero-copy reference if one was begun for consumer pages; the caller puts @z
  * Context: BH disabled, live section, because the payload is read or its pages are referenced.
  * Return: 0, or an error as nhca_xmit(), after which the caller must free @skb.
  */

@@ -81,7 +81,7 @@ u32 nhca_zcopy_pages(struct nhca_zcopy **z, struct nhca_flow *flow, const struct
 	struct nhca_piece *end = p;
 	struct page *page;
 
-	/* a dma-buf is not in the direct map, and a slab page must not be in a fragment */
+	/* a dma-buf is mapped by vmap() and copied; a slab page must not be in a fragment */
 	if (is_vmalloc_addr(seg->addr) || !sendpage_ok(nhca_seg_page(seg)) || !nhca_iter_zcopy(it))
 		return 0;
 	if (!*z)

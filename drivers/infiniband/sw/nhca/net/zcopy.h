@@ -111,7 +111,8 @@ void nhca_zcopy_unref(struct nhca_zcopy *z);
  * nhca_zcopy_seq - get the number of the newest reference of a flow
  * @flow: the flow
  *
- * The newest reference may be one of the responder; then a completion also waits for that one.
+ * The newest reference may be one of the responder; in this case a completion of the requester also
+ * waits for the responder's reference.
  * Context: the requester or send engine of the flow.
  * Return: the number.
  */
@@ -122,7 +123,7 @@ u32 nhca_zcopy_seq(const struct nhca_flow *flow);
  * @flow: the flow; if one of these references is left, the flow is kicked at the next release
  * @seq:  the number
  * Context: any.
- * Return: true if they are released.
+ * Return: true if all these references are released.
  */
 bool nhca_zcopy_released(struct nhca_flow *flow, u32 seq);
 
