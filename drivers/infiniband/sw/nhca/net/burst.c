@@ -387,8 +387,9 @@ static __always_inline void nhca_run_header(struct nhca_run *run, struct nhca_hd
 }
 
 /*
- * Add the next packet of a run. Return: false if the packet could not be added. Then the caller of
- * nhca_burst_run() sends the packet by nhca_xmit(), which returns the error if there is one.
+ * Add the next packet of a run. Return: false if the packet could not be added. In this case the
+ * caller of nhca_burst_run() sends the packet by nhca_xmit(), which returns the error if there is
+ * one.
  */
 static bool nhca_run_packet(struct nhca_burst *b, struct nhca_run *run, struct nhca_tx *tx)
 {

@@ -2,9 +2,9 @@
 /*
  * Transmit back-pressure: the packets in the network stack, counted for each QP or channel (its
  * flow), for each user of a device, and for each device. A flow with too many packets pauses, and
- * the skb destructor kicks its owner later. Queues stay short, so a timeout means a loss and not a
- * delay in the queues of this host. All packets that a flow has in the stack take the same transmit
- * queue.
+ * the skb destructor later kicks the owner of the flow. Queues stay short, so a timeout means a
+ * loss and not a delay in the queues of this host. All packets that a flow has in the stack take
+ * the same transmit queue.
  */
 #include <linux/log2.h>
 #include <linux/slab.h>
@@ -207,8 +207,8 @@ static bool nhca_txq_wait(struct nhca_txq *q, struct nhca_flow *flow, bool answe
 	if (list_empty(entry))
 		list_add_tail(entry, &q->waiting[answer]);
 	/*
-	 * Full barrier. It pairs with atomic_sub_return() in nhca_txq_release(), which then reads
-	 * the lists.
+	 * Full barrier, which pairs with atomic_sub_return() in nhca_txq_release(). After that,
+	 * nhca_txq_release() reads the lists.
 	 */
 	smp_mb();
 	blocked = atomic_read(&q->inflight) > q->low;
@@ -230,8 +230,8 @@ bool nhca_flow_blocked(struct nhca_flow *flow, bool answer)
 	if (unlikely(nhca_flow_inflight(flow) >= NHCA_FLOW_HIGH)) {
 		WRITE_ONCE(flow->blocked, 1);
 		/*
-		 * Full barrier. It pairs with atomic64_sub_return() in nhca_flow_uncharge(), which
-		 * then reads flow->blocked.
+		 * Full barrier, which pairs with atomic64_sub_return() in nhca_flow_uncharge().
+		 * After that, nhca_flow_uncharge() reads flow->blocked.
 		 */
 		smp_mb();
 		if (nhca_flow_inflight(flow) > NHCA_FLOW_LOW)
@@ -478,8 +478,8 @@ void nhca_flow_drain(void)
 {
 	wait_event(nhca_flows_gone, !atomic_read(&nhca_flows));
 	/*
-	 * The skb destructor that woke this thread may still run code of the module. It runs in
-	 * softirq, or in a task that frees a packet and may have been preempted in the destructor.
+	 * The skb destructor that woke this thread may still run code of the module, in softirq or
+	 * in a task. synchronize_rcu_tasks() also waits for a task that was preempted in this code.
 	 */
 	synchronize_rcu();
 	synchronize_rcu_tasks();

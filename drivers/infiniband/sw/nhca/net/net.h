@@ -137,8 +137,8 @@ void nhca_net_dev_del(struct nhca_net *nn, struct nhca_dev *dev);
  * @data_ready: sk_data_ready of the UDP sockets; nhca_sk_data_ready()
  * @rest:       bottom half of struct nhca_sock; nhca_sk_rest()
  *
- * Both functions receive packets. They are passed as pointers so that net/ does not depend on the
- * directories that they call.
+ * Both functions receive packets. They are passed as pointers so that net/ does not depend on
+ * ingress/, which has these functions.
  * Context: process.
  * Return: 0 or an error of register_pernet_subsys().
  */
@@ -169,8 +169,8 @@ void nhca_net_exit(void);
  * @flow_label: flow label of the IPv6 header, and entropy of the UDP source port
  * @sl:      service level: 0 to 7 becomes skb->priority; NHCA_SL_* sets no priority
  * @sgid_index: index of the source GID
- * @dmac:    destination MAC as the consumer resolved it. Only ibv_query_qp() returns it; packets
- *           use the neighbour table
+ * @dmac:    destination MAC that the consumer has resolved, for ibv_query_qp(); packets are sent to
+ *           the MAC of the neighbour table
  * @ident:   IPv4 identification of the next packet; READ_ONCE, WRITE_ONCE, no lock
  * @cache:   routes, per CPU
  */
@@ -224,8 +224,8 @@ struct nhca_av *nhca_av_back(const struct nhca_dev *dev, const struct nhca_rx *r
 
 /**
  * nhca_av_back_once - fill in an address vector for one answer to a packet
- * @av:  on the caller's stack. It has neither a reference count nor a route cache, so nothing is
- *       allocated
+ * @av:  on the caller's stack; the function allocates nothing, so @av has neither a reference count
+ *       nor a route cache
  * @dev: the device that received the packet
  * @rx:  the packet
  * Context: softirq.
@@ -535,7 +535,7 @@ u8 nhca_ip_tclass(const struct nhca_ip *ip);
  *           first packet by this number
  * @at:      position in @skb at which the packet was last read
  * @alike:   results of the checks of the previous packet
- * @rxeth:   RXETH of the packet, if it is contiguous with the BTH; otherwise NULL
+ * @rxeth:   packets with an RXETH: the RXETH, if it is contiguous with the BTH; otherwise NULL
  */
 struct nhca_rx {
 	struct nhca_ip ip;

@@ -166,8 +166,8 @@ static int nhca_sock_option(struct socket *sock, int level, int name)
 
 /*
  * Sockets share a port only if they have the same owner. The owner of a new socket is the user of
- * the task that opens the socket. This may be any user, because the netdev notifier runs in the
- * process that changes a VRF. So make root the owner: then no other user can share the port.
+ * the task that opens the socket: any user, because the netdev notifier runs in the process that
+ * changes a VRF. So make root the owner of all sockets: then no other user can share the port.
  */
 static void nhca_sock_own(struct socket *sock)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Creation and destruction of channels, the table of channels, acquisition and release of their
- * rCxts, their completions and errors (reference: adapter windows and the LMT).
+ * rCxts, completions and errors of channels (reference: adapter windows and the LMT).
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -18,7 +18,7 @@
 #define CHANNEL_MAX_FRAMES	NHCA_MAX_FRAMES
 /* minimum number of bytes in a slot of the send FIFO after struct nhca_send_wqe */
 #define CHANNEL_MIN_SPACE	64u
-/* maximum number of rCxts that are acquired while the pool's lock is held and BHs are disabled */
+/* maximum number of rCxts to acquire at a time, with the pool's lock held and BHs disabled */
 #define CHANNEL_CHUNK		256u
 
 static_assert(sizeof(struct nhca_frame) == NHCA_FRAME_SIZE);
@@ -213,7 +213,7 @@ static void channel_end(struct nhca_channel *ch, const struct nhca_rcxt_id *id,
 }
 
 /*
- * Return an rCxt to the pool, unless a recovery has done that.  The caller has waited for the end
+ * Return an rCxt to the pool, unless a recovery has returned it.  The caller has waited for the end
  * of copies.
  */
 static void channel_give_back(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
@@ -231,7 +231,7 @@ static void channel_give_back(struct nhca_channel *ch, const struct nhca_rcxt_id
 	spin_unlock_bh(lock);
 }
 
-/* Release an rCxt of which no engine makes packets. */
+/* Release an rCxt for whose transfer no send engine makes packets. */
 static void channel_take_back(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
 	struct channel_left left = {};
@@ -361,7 +361,7 @@ int nhca_channel_release(struct nhca_channel *ch, const u64 *ids, u32 count)
 		channel_give_back(ch, &id);
 		cond_resched();
 	}
-	/* a recovery may have taken the rCxts of writes, and has not waited for their packets */
+	/* a recovery may have released rCxts of writes, and has not waited for their packets */
 	if (left.pages || nhca_channel_failed(ch))
 		nhca_zcopy_wait_flow(ch->flow, nhca_uobject_owner(ch->ibqp->pd->uobject));
 	return err;
@@ -376,7 +376,7 @@ u32 nhca_rcxt_recover(struct nhca_dev *dev, enum nhca_channel_error why)
 	mutex_lock(&rd->mutex);
 	list_for_each_entry(ch, &rd->channels, list)
 		nhca_channel_set_error(ch, why);
-	/* wait for engines that run and have not seen the error state */
+	/* wait for engines that have begun before the error state was set */
 	synchronize_rcu_expedited();
 	list_for_each_entry(ch, &rd->channels, list)
 		channel_take_back_all(ch);
@@ -497,7 +497,7 @@ static void channel_init(struct nhca_channel *ch, struct ib_qp *ibqp, const stru
 	INIT_LIST_HEAD(&ch->requested);
 }
 
-/* Let packets find the channel, and charge its rCxts to the user who creates it. */
+/* Let packets find the channel, and charge its rCxts to the user who creates the channel. */
 static int channel_show(struct nhca_channel *ch)
 {
 	struct nhca_rcxt_pool *pool = &ch->rd->pool;

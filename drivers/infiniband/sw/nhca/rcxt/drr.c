@@ -3,8 +3,9 @@
  * Deficit round robin: channels of a device that have something to send wait in a list.  The first
  * channel sends up to its quantum, and is then put at the end of the list if it has more to send
  * (reference: round robin with quantum k).  A thread that rings a doorbell serves the list for one
- * pass (NHCA_CH_PASS).  So several CPUs may serve a device, but only one CPU at a time serves a
- * channel.
+ * pass (NHCA_CH_PASS), and so does the bottom half nhca_rcxt_dev.engine.  So several CPUs may serve
+ * a device at a time.  But only one CPU at a time serves a channel, because a channel is off the
+ * list during its turn.
  */
 #include "engine.h"
 
@@ -60,7 +61,7 @@ static struct nhca_channel *drr_begin(struct nhca_rcxt_dev *rd)
 	return ch;
 }
 
-/* @more: the channel has more to send, and no event will call nhca_drr_ready() */
+/* End a channel's turn. @more: the channel can send more, and no event calls nhca_drr_ready(). */
 static void drr_end(struct nhca_channel *ch, bool more)
 {
 	struct nhca_rcxt_dev *rd = ch->rd;

@@ -21,8 +21,8 @@
 /* default quantum of a channel, in cost units (NHCA_CH_SHARE); the maximum is NHCA_CH_PASS */
 #define NHCA_CH_QUANTUM		64
 /*
- * maximum number of packets of one transfer that a channel sends before it continues with the next
- * transfer
+ * maximum number of packets of one transfer that a channel sends before the channel continues with
+ * its next transfer
  */
 #define NHCA_CH_STRETCH		64
 /* maximum number of writes of a channel's work requests that are in progress at a time */
@@ -35,12 +35,14 @@
 #define NHCA_CH_SHARE		4096u
 /*
  * Cost of one pass of the send engines of a device, with BHs disabled: 256 units, or 1 MiB of
- * payload.  The last turn of a pass may use its whole quantum, so a pass may send about 2 MiB.
+ * payload.  The last turn of a pass may use its whole quantum, up to 256 units, so a pass may send
+ * about 2 MiB.
  */
 #define NHCA_CH_PASS		256u
 /*
- * Maximum number of transfers and work requests that one turn of a failed channel ends, each of
- * which costs one unit, and of writes that one call of nhca_notice_complete() completes
+ * Maximum number of transfers and work requests that one turn of a failed channel ends; each of
+ * them costs one unit.  Also the maximum number of writes that one call of nhca_notice_complete()
+ * completes.
  */
 #define NHCA_CH_FORGET		64u
 /* number of address vectors in the path cache of a channel, for packets that answer peers */
@@ -105,8 +107,8 @@ enum nhca_drr_state {
  * @answer:  true: the transfer answers a read request of a peer, and the struct comes from
  *           kmalloc(); false: the transfer is a write of this channel, and the struct is an element
  *           of nhca_channel.writes
- * @copy:    write: copy the payload, because the program may change it when the work request
- *           completes
+ * @copy:    write: copy the payload, because no notice will come, so that the program may change
+ *           the payload as soon as the work request completes
  * @signaled: write: the work request is signaled
  * @wr_id:   write: wr_id of the work request
  * @index:   write: index of the work request in the send FIFO, free-running
@@ -175,8 +177,8 @@ struct nhca_channel_counts {
  * @flow:    its packets in the network stack; constant
  * @fault:   waits for page faults of work requests of packet mode; constant
  * @quantum: maximum cost of a turn, in units of NHCA_CH_SHARE
- * @threshold: each @threshold-th completion counts as solicited, and so do completions that the
- *           peer has marked, and unsuccessful ones; 0: only these; [0]: send CQ, [1]: receive CQ.
+ * @threshold: if not 0, each @threshold-th completion counts as solicited.  Completions that the
+ *           peer has marked, and unsuccessful ones, always do.  [0]: send CQ, [1]: receive CQ.
  *           nhca_channel_modify() changes @quantum and @threshold with WRITE_ONCE()
  * @completed: number of completions while @threshold was not 0, modulo 2^32; [0]: send CQ,
  *           [1]: receive CQ
@@ -188,11 +190,11 @@ struct nhca_channel_counts {
  * @wqe:     copy of the work request that is being executed, with SGEs or inline data
  * @clock:   nhca_trace_clock() when @wqe was fetched
  * @sending: transfers in progress; the first one is sent next
- * @ended:   writes that have failed or were canceled, and wait until packets have released their
- *           pages
- * @cancelling: the cancel at index @cancel_index of the FIFO has canceled its transfer, and waits
- *           for copies of payload (nhca_rcxt_await()), and until all zero-copy references up to
- *           number @cancel_zcopy are released
+ * @ended:   writes that have failed or were canceled, and that wait until no packet refers to their
+ *           pages any more
+ * @cancelling: the cancel at index @cancel_index of the FIFO has canceled its transfer.  The cancel
+ *           waits for the end of copies of payload (nhca_rcxt_await()), and for the release of all
+ *           zero-copy references up to number @cancel_zcopy
  * @free:    unused elements of @writes
  * @writes:  NHCA_CH_WRITES elements for writes of this channel; owned
  * @order:   writes in @sending and @ended, in the order of the FIFO
@@ -200,7 +202,7 @@ struct nhca_channel_counts {
  * @burst:   batch of packets that the turn sends; NULL except in a turn
  * The CPU that has the channel's turn (NHCA_DRR_RUNNING) owns all members from @sq to @burst.
  *
- * @lock:    protects the members after it, except @counts and @memcg; held for short times
+ * @lock:    protects the members after @lock, except @counts and @memcg; held for short times
  * @requested: reads of peers that the send engine has not moved to @sending yet
  * @noticed: list of rCxts in the state RELEASING, in the order of their notices: indices of the
  *           first and the last one, or NHCA_RCXT_NONE; code that adds or removes an rCxt also holds
@@ -406,7 +408,7 @@ void nhca_channel_violated(struct nhca_channel *ch, const struct nhca_rxeth *x,
 /**
  * nhca_drr_ready - put a channel on the list of channels that have something to send
  * @ch:       the channel; if it is on the list already, or closed, the list does not change.  If a
- *            CPU has the channel's turn, that CPU puts the channel on the list after the turn
+ *            CPU has the channel's turn, this CPU puts the channel on the list after the turn
  * @schedule: true: also queue the bottom half that serves the list, unless the channel is closed;
  *            false: the caller serves the list
  * Context: any.
@@ -423,7 +425,7 @@ void nhca_drr_close(struct nhca_channel *ch);
 
 /**
  * nhca_drr_run - serve the channels that are ready, until their turns have cost NHCA_CH_PASS units
- * @rd: state of the device; if channels may still be ready then, the bottom half continues
+ * @rd: state of the device; if channels may be left after this cost, the bottom half continues
  * Context: BH disabled, RCU read side.
  */
 void nhca_drr_run(struct nhca_rcxt_dev *rd);
@@ -432,10 +434,10 @@ void nhca_drr_run(struct nhca_rcxt_dev *rd);
 
 /**
  * enum nhca_fetched - result of fetching a work request
- * @NHCA_FETCHED_NONE:   the FIFO is empty, the first work request has to wait, or the producer
- *                       index of the FIFO is impossible
+ * @NHCA_FETCHED_NONE:   no entry was consumed: the FIFO is empty, the next work request has to
+ *                       wait, or the producer index of the FIFO is impossible
  * @NHCA_FETCHED_DONE:   a work request has begun, or has ended without a packet
- * @NHCA_FETCHED_PACKET: a work request has ended and sent one packet
+ * @NHCA_FETCHED_PACKET: a work request has ended, and one packet was sent or is treated as lost
  */
 enum nhca_fetched {
 	NHCA_FETCHED_NONE,
@@ -577,11 +579,11 @@ void nhca_reply_fence(struct nhca_channel *ch, const struct nhca_rx *rx);
 void nhca_notice_rx(struct nhca_channel *ch, const struct nhca_rx *rx);
 
 /**
- * nhca_notice_wait - put a write on nhca_channel.noticed until no packet refers to its pages
+ * nhca_notice_wait - put the rCxt of a write on nhca_channel.noticed
  * @ch: the channel
- * @rc: rCxt of the write, RELEASING
+ * @rc: the rCxt, RELEASING
  *
- * nhca_notice_complete() completes the write then.
+ * nhca_notice_complete() completes the write when no packet refers to its pages any more.
  * Context: the channel's turn, rCxt's lock.
  */
 void nhca_notice_wait(struct nhca_channel *ch, struct nhca_rcxt *rc);
@@ -626,7 +628,7 @@ void nhca_notice_forget(struct nhca_channel *ch, struct nhca_rcxt *rc);
  * @cost: increased by the number of writes
  * Context: the channel's turn.
  * Return: true if there may be more such writes; false if none is left, or if packets still refer
- * to the pages of the first one, whose release kicks the channel.
+ * to the pages of the first one: the release of these pages kicks the channel.
  */
 bool nhca_notice_complete(struct nhca_channel *ch, u32 *cost);
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * This file fetches work requests from the send FIFO, checks and executes them.  The code copies
- * each work request once and uses only the copy, because user space may change the FIFO at any
- * time.
+ * This file fetches work requests from the send FIFO, checks them, and executes them.  The code
+ * copies each work request once and uses only the copy, because user space may change the FIFO at
+ * any time.
  *
  * A malformed work request is an error of the program and puts the channel into the error state.
  * If the rCxt refuses a work request, for example because the tid is not higher than that of the
- * latest transfer, the work request completes in error and the channel continues, because a peer
- * may have used that tid.
+ * latest transfer, the work request completes in error and the channel continues, because the
+ * latest transfer may be one that a peer has begun.
  */
 #include "../observe/trace.h"
 #include "../memory/memcg.h"
@@ -85,7 +85,7 @@ static u32 fetch_bytes(const struct nhca_send_wqe *wqe)
 	return wqe->opcode == NHCA_WR_CH_PACKET ? fetch_length(wqe) : wqe->rcxt[0].total;
 }
 
-/* Trace that the work request in ch->wqe has begun.  The caller ensures that it is traced once. */
+/* Trace that the work request in ch->wqe has begun.  Each work request is traced only once. */
 static void fetch_trace(const struct nhca_channel *ch)
 {
 	const struct nhca_send_wqe *wqe = ch->wqe;
@@ -361,10 +361,10 @@ static enum nhca_fetched fetch_late(struct nhca_channel *ch, int err)
 	case -EAGAIN:
 	case -EBUSY:
 		/*
-		 * The entry is fetched again.  Either the rCxt still sends a transfer, which ends
-		 * in a turn of this channel.  Or packets refer to pages of a transfer, and the
-		 * release of these pages kicks the channel.  Or a CPU copies payload of an earlier
-		 * transfer (-EAGAIN), and kicks the channel afterwards.
+		 * The entry is fetched again after one of these events.  A transfer that the rCxt
+		 * still sends ends in a turn of this channel.  Pages to which packets refer are
+		 * released, which kicks the channel.  A CPU that copies payload of an earlier
+		 * transfer (-EAGAIN) ends the copy and kicks the channel.
 		 */
 		return NHCA_FETCHED_NONE;
 	case -EALREADY:
@@ -440,7 +440,7 @@ static enum nhca_fetched fetch_read(struct nhca_channel *ch, struct nhca_av *av,
 	return NHCA_FETCHED_PACKET;
 }
 
-/* Send a probe or a fence, which the peer answers with a status. */
+/* Send a probe or a fence.  The peer answers each of them with a status. */
 static enum nhca_fetched fetch_ask(struct nhca_channel *ch, struct nhca_av *av,
 				   const struct nhca_rcxt_id *id)
 {
@@ -509,8 +509,8 @@ static bool fetch_copying(struct nhca_channel *ch, const struct nhca_rcxt_id *id
 
 /*
  * Execute a cancel.  The program may reuse its buffer when the cancel completes.  So the cancel
- * waits for copies to the buffer, and until all zero-copy references are released that the channel
- * had when the cancel began.
+ * waits for the end of copies to the buffer, and for the release of all zero-copy references that
+ * the channel had when the cancel began.
  */
 static enum nhca_fetched fetch_cancel(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
@@ -525,7 +525,7 @@ static enum nhca_fetched fetch_cancel(struct nhca_channel *ch, const struct nhca
 		nhca_send_sweep(ch, id);
 		ch->cancel_zcopy = nhca_zcopy_seq(ch->flow);
 	}
-	/* the end of the copies or the next release kicks the channel, which fetches again */
+	/* the end of the copies or the next release kicks the channel: fetch the entry again */
 	if (fetch_copying(ch, id) || !nhca_zcopy_released(ch->flow, ch->cancel_zcopy))
 		return NHCA_FETCHED_NONE;
 	ch->cancelling = false;
@@ -534,14 +534,18 @@ static enum nhca_fetched fetch_cancel(struct nhca_channel *ch, const struct nhca
 
 /*
  * Cancel a transfer whose cancel is flushed.  The program may reuse the buffer of a read when the
- * cancel completes, but a receive engine that has not seen the error state could still place bytes.
+ * cancel completes.  But a receive engine that has begun before the error state was set could still
+ * place bytes.
  * Return: false if a CPU copies payload for the rCxt; the end of the copies kicks the channel.
  */
 static bool fetch_flush_cancel(struct nhca_channel *ch, const struct nhca_send_wqe *slot)
 {
 	struct nhca_rcxt_id id = nhca_rcxt_id_of(READ_ONCE(slot->chan.local_rcxt));
 
-	/* a cancel that the rCxt refuses waits for copies, too: its result is not reported */
+	/*
+	 * a cancel that the rCxt refuses also waits for copies, because the completion of the
+	 * cancel does not report the refusal
+	 */
 	if (!fetch_cancelling(ch) && fetch_cancel_begin(ch, &id, READ_ONCE(slot->rcxt[0].tid)))
 		ch->cancelling = true;
 	if (fetch_copying(ch, &id))
@@ -579,7 +583,7 @@ static enum nhca_fetched fetch_execute(struct nhca_channel *ch)
 /* Return: number of entries that were not fetched yet; -EPROTO: impossible producer index. */
 static int fetch_waiting(const struct nhca_channel *ch)
 {
-	/* slots from @cons to @fetched - 1 were fetched, but belong to writes in progress */
+	/* entries from @cons to @fetched - 1 were fetched, but the write of @cons is in progress */
 	int n = nhca_ring_produced(&ch->sq, ch->cons) - (int)(ch->fetched - ch->cons);
 
 	return n < 0 ? -EPROTO : n;

@@ -3,11 +3,12 @@
  * Notices: a notice says that a peer has placed all bytes of a transfer.  The transfer is a write
  * that this channel has sent, or a read that this channel has answered.
  *
- * After the completion that a notice causes, the program may reuse the buffer of a write.  So no
- * packet may be made of the buffer or refer to its pages any more.  But the network stack may hold
- * packets that the peer did not need, because they were retransmitted or delayed
- * (Documentation/rcxt.rst, "Buffers").  The rCxt of such a write waits in nhca_channel.noticed
- * until these packets are freed, and the write completes in the channel's next turn.
+ * After the completion that a notice causes, the program may reuse the buffer of a write.  So from
+ * then on the send engine must make no packet of the buffer, and no packet may refer to its pages.
+ * But the network stack may hold packets that the peer did not need, because they were
+ * retransmitted or delayed (Documentation/rcxt.rst, "Buffers").  The rCxt of such a write waits in
+ * nhca_channel.noticed until these packets are freed, and the write completes in the channel's next
+ * turn.
  */
 #include "engine.h"
 
@@ -89,7 +90,7 @@ void nhca_notice_forget(struct nhca_channel *ch, struct nhca_rcxt *rc)
 }
 
 /*
- * Complete a write whose notice has arrived and whose packets were all sent, or defer that.
+ * End a write whose notice has arrived and whose packets were all sent.
  * Return: true if no packet refers to the pages of the write: the caller must post the completion.
  * Otherwise the function has put the rCxt on nhca_channel.noticed.
  */

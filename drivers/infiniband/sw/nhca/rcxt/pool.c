@@ -120,8 +120,8 @@ int nhca_rcxt_acquire(struct nhca_rcxt_pool *pool, u32 channel, struct nhca_rcxt
 		};
 		list_insert(pool, list, rc);
 		/*
-		 * nhca_rcxt_find() does not take the pool's lock.  This store pairs with its
-		 * smp_load_acquire(), so that nhca_rcxt_find() sees key and channel.
+		 * nhca_rcxt_find() does not take the pool's lock.  This store pairs with
+		 * smp_load_acquire() in nhca_rcxt_find(), so that it reads the new key and channel.
 		 */
 		smp_store_release(&rc->state, NHCA_RCXT_IDLE);
 		ids[i] = (struct nhca_rcxt_id) { nhca_rcxt_index(pool, rc), key };
@@ -157,7 +157,7 @@ enum nhca_rcxt_lookup nhca_rcxt_find(const struct nhca_rcxt_pool *pool, u32 chan
 	if (id->index >= pool->size)
 		return NHCA_RCXT_NO_INDEX;
 	found = &pool->rcxts[id->index];
-	/* nhca_rcxt_acquire() does not hold the rCxt's lock: pairs with its smp_store_release() */
+	/* pairs with smp_store_release() in nhca_rcxt_acquire(), which has no lock of the rCxt */
 	if (smp_load_acquire(&found->state) == NHCA_RCXT_FREE || found->channel != channel)
 		return NHCA_RCXT_NOT_OURS;
 	if (found->key != id->key)

@@ -11,7 +11,7 @@
  * same key again only after 2^32 acquisitions, and a peer that has seen keys of this or other rCxts
  * cannot predict the next key.
  *
- * The functions know no skb, no socket and no lock.  The caller holds the lock of the pool
+ * The functions use no skb, no socket and no lock.  The caller holds the lock of the pool
  * (nhca_rcxt_dev.lock), the lock of the rCxt (nhca_rcxt_lock()), or both, as each function says.
  */
 #ifndef NHCA_RCXT_POOL_H
@@ -38,7 +38,7 @@
  * enum nhca_rcxt_state - state of an rCxt
  * @NHCA_RCXT_FREE:    in the pool
  * @NHCA_RCXT_IDLE:    owned by a channel, without a transfer: no transfer has begun, or the latest
- *                     one was canceled, or the latest one was sent and gets no notice
+ *                     one was canceled (also by a fence), or was sent and gets no notice
  * @NHCA_RCXT_SENDING: initiator of a write: not all packets are sent
  * @NHCA_RCXT_WAITING: initiator of a write: all packets are sent, the notice has not arrived
  * @NHCA_RCXT_RELEASING: initiator of a write: the notice has arrived; the write completes when no
@@ -49,7 +49,7 @@
  * @NHCA_RCXT_ANSWERED: target of a read: all payload is sent, the notice has not arrived; a peer
  *                     may begin another transfer
  * @NHCA_RCXT_DONE:    the transfer is complete
- * @NHCA_RCXT_VIOLATED: memory protection refused a packet: the transfer never completes
+ * @NHCA_RCXT_VIOLATED: memory protection refused bytes of the transfer, which never completes
  */
 enum nhca_rcxt_state {
 	NHCA_RCXT_FREE = 0,
@@ -97,7 +97,7 @@ enum nhca_rcxt_state {
  * @map:     bitmap as @bits, for more packets, at most NHCA_RCXT_MAX_PACKETS; allocated when the
  *           transfer begins, freed when it ends or is replaced (tid.c); owned by the rCxt
  * @noticed_by: if @noticed is set: QPN of the channel that sent the notice
- * @cookie:  wr_id of the work request of the own channel that began the transfer
+ * @cookie:  wr_id of the work request, if the rCxt's own channel began the transfer
  *
  * The rCxt's lock (nhca_rcxt_lock()) protects all fields but @next and @prev.
  */
@@ -256,8 +256,8 @@ int nhca_rcxt_acquire(struct nhca_rcxt_pool *pool, u32 channel, struct nhca_rcxt
  * nhca_rcxt_release - return an rCxt, which may be in any state, to the pool
  * @pool: the pool
  * @list: rCxts of the channel that owns @rc
- * @rc:   the rCxt, from nhca_rcxt_find().  No CPU copies payload for it: nhca_rcxt_no_copies() was
- *        true when the caller checked it under the rCxt's lock, which the caller still holds
+ * @rc:   the rCxt, from nhca_rcxt_find().  No CPU copies payload for @rc, and no copy can begin:
+ *        the caller has ended the transfer and waited for copies
  * Context: any; the pool's lock and the rCxt's lock held.
  */
 void nhca_rcxt_release(struct nhca_rcxt_pool *pool, struct nhca_rcxt_list *list,
@@ -292,7 +292,7 @@ enum nhca_rcxt_lookup {
  * @channel: QPN of the channel
  * @id:      index and key of the rCxt, as a packet or work request names them
  * @rc:      set to the rCxt, or to NULL
- * Context: any; the lock of the rCxt with this index (nhca_rcxt_lock()).
+ * Context: any; the lock of the rCxt with this index (nhca_rcxt_lock()) held.
  * Return: enum nhca_rcxt_lookup.
  */
 enum nhca_rcxt_lookup nhca_rcxt_find(const struct nhca_rcxt_pool *pool, u32 channel,

@@ -2,7 +2,8 @@
 /*
  * Channels and rCxt datagrams: the interface of this room for ingress/, verbs/ and main.c.
  * wire/rcxt.h has the format of the packets, tid.h the rules by which an rCxt accepts packets, and
- * Documentation/rcxt.rst the design.
+ * Documentation/rcxt.rst the design.  In comments, terms after "reference:" are those of the patent
+ * that this page names.
  *
  * Locks, from the outermost to the innermost.  The spinlocks are taken with BHs disabled.
  *
@@ -12,8 +13,8 @@
  *                              NHCA_RCXT_LOCKS locks.  A CPU holds at most one of these locks,
  *                              and none while it copies payload
  *   nhca_rcxt_dev.lock         the pool, and the list of rCxts of each channel
- *   nhca_channel.lock          state that the receive engines share with the send engine; never
- *                              held together with nhca_rcxt_dev.lock
+ *   nhca_channel.lock          state that the receive engines share with the send engine; no CPU
+ *                              holds it together with nhca_rcxt_dev.lock
  *
  * nhca_rcxt_dev.ready_lock (irqsave) protects the list of channels that have something to send.
  * This lock is innermost.  A CPU that takes a channel off this list has the turn of the channel:
@@ -57,7 +58,7 @@ void nhca_rcxt_dev_exit(struct nhca_dev *dev);
  * nhca_rcxt_recover - invalidate all channels and rCxts of a device (reference: failover)
  * @dev: the device
  * @why: error reason of the channels: NHCA_CH_ERR_RECOVERED for the ioctl and the debugfs file
- *       `recover', NHCA_CH_ERR_DEVICE when the netdev is removed
+ *       `recover', NHCA_CH_ERR_DEVICE when the netdev is removed or leaves its network namespace
  *
  * When the function returns, every channel of the device is in the error state, and the rCxts of
  * these channels are in the pool.  The engines only drop packets, end transfers and flush work
@@ -65,7 +66,7 @@ void nhca_rcxt_dev_exit(struct nhca_dev *dev);
  * have acquired the rCxts, because these packets name old keys.  The function increments the
  * recovery count.  Channels of other devices and job memory do not change.  The network stack may
  * still hold packets that refer to pages of writes: nhca_channel_release() and
- * nhca_channel_destroy() wait for them.
+ * nhca_channel_destroy() wait for these packets.
  * Context: process, sleeps.
  * Return: the new recovery count.
  */
@@ -84,8 +85,8 @@ u32 nhca_rcxt_recoveries(const struct nhca_dev *dev);
 /**
  * nhca_channel_create - create a channel that can send and receive when the function returns
  * @ibqp: QP of type IB_QPT_DRIVER; the caller has set its device, PD and CQs
- * @who:  identity of the channel for counters and traces; must outlive the channel.  Its QPN is
- *        reserved in the table of QPs, and a lookup there finds no QP
+ * @who:  identity of the channel for counters and traces; must outlive the channel.  The QPN in
+ *        @who is reserved in the table of QPs, and a lookup in this table finds no QP
  * @cap:  requested capacities; on return the granted capacities, which are not smaller
  * @cmd:  command of user space; the function checks the command
  * @uc:   user context of the process that maps the rings
@@ -107,7 +108,7 @@ struct nhca_channel *nhca_channel_create(struct ib_qp *ibqp, const struct nhca_w
  *
  * The function removes the channel from the table, so that packets no longer find it.  Then the
  * function waits for engines that have found the channel (synchronize_rcu_expedited()), for the
- * zero-copy references of its packets (nhca_zcopy_wait_flow()), and for copies of payload
+ * zero-copy references of the channel's packets (nhca_zcopy_wait_flow()), and for copies of payload
  * (nhca_rcxt_no_copies()).  After that, no engine uses the channel, its rings or its rCxts.  Other
  * channels continue meanwhile.
  * Context: process, sleeps.
@@ -144,12 +145,12 @@ int nhca_channel_acquire(struct nhca_channel *ch, u64 *ids, u32 count);
  * @ids:   as nhca_channel_acquire() returned them
  * @count: number of ids
  *
- * If a CPU copies payload for one of the rCxts, or the channel has begun a write on one of them
- * that is not complete, or a peer has read by one of them, the function waits for the engines
- * (nhca_channel_grace()).  If packets may still refer to pages of a write on one of the rCxts
- * (nhca_rcxt.wrote), the function also waits until no packet of the channel refers to pages of the
- * program.  If the channel is in the error state, it waits for that in any case, also if the result
- * is -ENOENT because nhca_rcxt_recover() has released the rCxts.
+ * The function waits for the engines (nhca_channel_grace()) if a CPU copies payload for one of the
+ * rCxts, if a write on one of them was not completed by a notice (nhca_rcxt.wrote), or if a peer
+ * has read by one of them (nhca_rcxt.answers).  If nhca_rcxt.wrote is set, or the channel is in the
+ * error state, the function also waits until no packet of the channel refers to pages of the
+ * program.  This wait also takes place if the result is -ENOENT because nhca_rcxt_recover() has
+ * released the rCxts.
  * Context: process, sleeps.
  * Return: 0; -ENOENT: the channel does not own one of the rCxts.
  */
@@ -196,8 +197,8 @@ void nhca_channel_query(struct nhca_channel *ch, struct nhca_channel_info *info)
  * @ch: the channel
  *
  * The function puts @ch on the list of channels that have something to send, and then serves this
- * list (nhca_drr_run()).  If another CPU has the turn of @ch, that CPU puts @ch at the end of the
- * list after the turn.
+ * list (nhca_drr_run()).  If another CPU has the turn of @ch, the other CPU puts @ch at the end of
+ * the list after the turn.
  * Context: process; disables BHs.
  */
 void nhca_channel_doorbell(struct nhca_channel *ch);
@@ -209,7 +210,7 @@ void nhca_channel_doorbell(struct nhca_channel *ch);
  * ingress/udp.c calls nhca_channel_rx() instead of nhca_transport_rx(), after a call of
  * nhca_transport_rx_end(), because transport/ may hold the lock of the previous packet's QP.
  * nhca_channel_rx() looks up the channel, checks destination address, ICRC, channel key and job,
- * and executes the packet.  Several CPUs may execute packets of one channel, and of one rCxt,
+ * and processes the packet.  Several CPUs may process packets of one channel, and of one rCxt,
  * concurrently.
  * Context: softirq, RCU read side.
  */

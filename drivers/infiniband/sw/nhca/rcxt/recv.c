@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The receive engine: places the payload of packets in memory or in frames of the receive FIFO.
- * Several CPUs may execute packets of one channel, and of one rCxt, concurrently.
+ * Several CPUs may process packets of one channel, and of one rCxt, concurrently.
  *
  * Documentation/rcxt.rst lists the checks in their order.  A packet that fails a check is dropped
  * and gets no answer (reference: memory protection model), except that a request without a valid
@@ -22,7 +22,7 @@ void nhca_recv_drop(struct nhca_channel *ch, const struct nhca_rxeth *x,
 }
 
 /*
- * In the counters of the device, count packets that have arrived for the channel; and trace them.
+ * Count packets that have arrived for the channel, in the counters of the device, and trace them.
  * @packets: number of packets, all of the same length; @rx is the last of them
  */
 static void recv_came(const struct nhca_channel *ch, const struct nhca_rx *rx, u32 packets)
@@ -128,8 +128,8 @@ static enum nhca_channel_counter recv_place(struct nhca_channel *ch, struct nhca
 }
 
 /*
- * Call recv_place() for each packet separately, after it has refused all packets together: the
- * first packets may be within the region even if the last one is not.
+ * Call recv_place() for each packet separately, after recv_place() has refused all packets
+ * together: the first packets may be within the region even if the last one is not.
  */
 static enum nhca_channel_counter recv_place_each(struct nhca_channel *ch, struct nhca_rx *rx,
 						 u32 run, int access)
@@ -208,9 +208,8 @@ static void recv_payload(struct nhca_channel *ch, struct nhca_rx *rx, bool read)
 			run = nhca_rcxt_run(rc, x, run);
 		spin_unlock(lock);
 		/*
-		 * With PREEMPT_RT, this task may have preempted the copy that it would wait for,
-		 * and the loop might never end.  So there the packet is dropped, as if it were
-		 * lost.
+		 * With PREEMPT_RT, this task may have preempted the task that copies, and the loop
+		 * might never end.  So with PREEMPT_RT the packet is dropped, as if it were lost.
 		 */
 		if (verdict != NHCA_RCXT_WAIT || IS_ENABLED(CONFIG_PREEMPT_RT))
 			break;
@@ -322,7 +321,7 @@ static void recv_fifo(struct nhca_channel *ch, struct nhca_rx *rx)
 
 /*
  * Put a status, which answers a probe or fence, into a frame.  Drop the status if the channel does
- * not own the rCxt any more, or if nhca_notice_early() finds the status too early.
+ * not own the rCxt any more, or if nhca_notice_early() returns true.
  */
 static void recv_status(struct nhca_channel *ch, struct nhca_rx *rx)
 {
@@ -364,7 +363,7 @@ static bool recv_admit(struct nhca_channel *ch, struct nhca_rx *rx)
 		return false;
 	}
 	/*
-	 * this is after the check of the address, so that packets to other addresses are not
+	 * this call is after the check of the address, so that packets to other addresses are not
 	 * counted
 	 */
 	recv_came(ch, rx, 1);

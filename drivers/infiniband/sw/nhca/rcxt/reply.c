@@ -31,8 +31,8 @@ static struct nhca_av *reply_known_path(struct nhca_channel *ch, const struct nh
 }
 
 /*
- * Create an address vector for answers to the sender of a packet, and replace the oldest one in the
- * path cache by it.
+ * Create an address vector for answers to the sender of a packet, and store it in the path cache in
+ * place of the oldest one.
  * Return: the address vector, with a reference for the caller; NULL: no memory.
  */
 static struct nhca_av *reply_new_path(struct nhca_channel *ch, const struct nhca_rx *rx)
@@ -351,6 +351,6 @@ void nhca_reply_read(struct nhca_channel *ch, const struct nhca_rx *rx)
 	spin_lock(&ch->lock);
 	list_add_tail(&s->list, &ch->requested);
 	spin_unlock(&ch->lock);
-	/* the bottom half runs the send engine after this softirq */
+	/* the bottom half runs the send engine when the receive engine has returned */
 	nhca_drr_ready(ch, true);
 }

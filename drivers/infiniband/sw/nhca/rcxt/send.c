@@ -20,7 +20,7 @@ void nhca_send_hdr(const struct nhca_channel *ch, struct nhca_hdr *h, u8 opcode,
 	h->migreq = true;
 	h->pkey = NHCA_DEFAULT_PKEY;
 	h->qpn = qpn & NHCA_QPN_MASK;
-	/* the peer of a channel is always nhca, which accepts packets without an ICRC */
+	/* the peer of a channel is always nhca, which by default accepts packets without an ICRC */
 	h->caps = NHCA_CAP_PRESENT;
 	if (!nhca_insists_icrc())
 		h->caps |= NHCA_CAP_NO_ICRC_OK | NHCA_CAP_NO_ICRC;
@@ -52,7 +52,7 @@ void nhca_send_end(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc_s
 }
 
 /*
- * Complete writes whose pages packets have now released: writes in ch->ended, and writes whose
+ * Complete writes to whose pages no packet refers any more: writes in ch->ended, and writes whose
  * notice has arrived.  If a write still has to wait, the next release of pages kicks the channel.
  * @cost: increased by the number of writes.
  * Return: true if there may be more writes to complete, or if elements of ch->writes became free.
@@ -229,9 +229,9 @@ static void send_violated(struct nhca_channel *ch, const struct nhca_sending *s)
 }
 
 /*
- * End a transfer whose payload memory protection refused.  If the transfer is a write, that is an
- * error of the program and puts the channel into the error state.  If it is a peer's read, that is
- * an error of the peer.
+ * End a transfer whose payload memory protection refused.  A refused write is an error of the
+ * program and puts the channel into the error state.  A refused read is an error of the peer, and
+ * is reported as a violation.
  */
 static void send_refused(struct nhca_channel *ch, struct nhca_sending *s)
 {
@@ -245,7 +245,7 @@ static void send_refused(struct nhca_channel *ch, struct nhca_sending *s)
 		nhca_channel_set_error(ch, NHCA_CH_ERR_LOCAL_PVO);
 }
 
-/* Send the batch if it has another address vector than @s, because a batch has only one. */
+/* Send the batch if its address vector is not that of @s: a batch has only one address vector. */
 static void send_flush_av(struct nhca_channel *ch, const struct nhca_sending *s)
 {
 	if (ch->burst->av != s->av)
@@ -432,7 +432,10 @@ bool nhca_send_quantum(struct nhca_channel *ch, u32 *budget)
 	 */
 	send_released(ch, &cost);
 	if (nhca_channel_failed(ch)) {
-		/* each of them costs a unit, whatever the quantum is: user space chooses that */
+		/*
+		 * Each transfer or work request that was ended costs a unit.  The quantum does not
+		 * limit their number, because user space chooses the quantum.
+		 */
 		ended = send_forget(ch);
 		more = ended == NHCA_CH_FORGET;
 		left = quantum - (int)ended;

@@ -22,7 +22,7 @@
  * read of the rCxt's own channel that has begun (UNSOLICITED).  All packets of a tid must have the
  * same sizes, and the same place: the PVO of the transfer's first byte (MISMATCH).
  *
- * The functions know no skb, no socket and no lock.  The caller holds the rCxt's lock during each
+ * The functions use no skb, no socket and no lock.  The caller holds the rCxt's lock during each
  * call, and releases the lock to copy payload.  A bitmap that does not fit into the rCxt has at
  * most 2 KiB and is allocated with GFP_ATOMIC; NHCA_RCXT_MAP_LIMIT bounds all bitmaps of a pool.
  */
@@ -131,7 +131,8 @@ enum nhca_rcxt_verdict nhca_rcxt_may_request(const struct nhca_rcxt *rc,
  * @x:  RXETH of the challenge
  *
  * @x->reply_pvo must be the destination of the read in progress.  The request that the caller sends
- * again contains this PVO; the check ensures that only a host that knows the PVO gets the request.
+ * again contains this PVO.  So the check ensures that the request goes only to a host that knows
+ * the PVO.
  * Context: any, rCxt's lock.
  * Return: enum nhca_rcxt_verdict.  ACCEPT: the read is in progress: send the request again.
  */
@@ -303,7 +304,8 @@ static inline bool nhca_rcxt_no_copies(const struct nhca_rcxt *rc)
  * nhca_rcxt_await - let a work request of the channel wait until no CPU copies payload for an rCxt
  * @rc: the rCxt.  If a CPU copies, @rc->awaited is set until nhca_rcxt_awaited() returns true
  *
- * The send engine must not wait in place: with PREEMPT_RT it may have preempted the CPU's copy.
+ * The send engine must not wait in place: with PREEMPT_RT it may have preempted the task that
+ * copies.
  * Context: the channel's turn, rCxt's lock.
  */
 static inline void nhca_rcxt_await(struct nhca_rcxt *rc)

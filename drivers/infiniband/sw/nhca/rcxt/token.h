@@ -9,7 +9,7 @@
  * the request.  The responder keeps no state for tokens.  The requester stores the latest token of
  * each of up to NHCA_TOKENS hosts.
  *
- * The functions know no skb and no socket.  nhca_tokens.lock nests inside all other locks.
+ * The functions use no skb and no socket.  nhca_tokens.lock nests inside all other locks.
  */
 #ifndef NHCA_RCXT_TOKEN_H
 #define NHCA_RCXT_TOKEN_H
