@@ -214,8 +214,8 @@ void nhca_faults_rx_copy(struct nhca_dev *dev, u32 qpn, const struct nhca_fault_
 	case NHCA_FAULT_CORRUPT:
 		faults_flip(skb->data, skb->len, s->dice);
 		/*
-		 * The stack has verified the UDP checksum already. Remove the checksum (0), so that
-		 * the ICRC shows the damage.
+		 * The UDP checksum was verified when the packet was read from the socket. Set it to
+		 * 0 (none), so that only the ICRC can prove that the packet is intact.
 		 */
 		udp_hdr(skb)->check = 0;
 		break;

@@ -207,8 +207,8 @@ static bool nhca_txq_wait(struct nhca_txq *q, struct nhca_flow *flow, bool answe
 	if (list_empty(entry))
 		list_add_tail(entry, &q->waiting[answer]);
 	/*
-	 * Full barrier, which pairs with atomic_sub_return() in nhca_txq_release(). After that,
-	 * nhca_txq_release() reads the lists.
+	 * Full barrier, which pairs with atomic_sub_return() in nhca_txq_release(), before the
+	 * reads of the lists in nhca_txq_release().
 	 */
 	smp_mb();
 	blocked = atomic_read(&q->inflight) > q->low;
@@ -230,8 +230,8 @@ bool nhca_flow_blocked(struct nhca_flow *flow, bool answer)
 	if (unlikely(nhca_flow_inflight(flow) >= NHCA_FLOW_HIGH)) {
 		WRITE_ONCE(flow->blocked, 1);
 		/*
-		 * Full barrier, which pairs with atomic64_sub_return() in nhca_flow_uncharge().
-		 * After that, nhca_flow_uncharge() reads flow->blocked.
+		 * Full barrier, which pairs with atomic64_sub_return() in nhca_flow_uncharge(),
+		 * before the read of flow->blocked in nhca_flow_uncharge().
 		 */
 		smp_mb();
 		if (nhca_flow_inflight(flow) > NHCA_FLOW_LOW)

@@ -618,7 +618,7 @@ int nhca_rx_read(const struct nhca_rx *rx, void *to, u32 len);
 
 /**
  * nhca_rx_copy_alike - copy the payloads of the following packets of a batch
- * @rx:  a packet whose @alike is set; on return it is the last one that was copied
+ * @rx:  a packet with @rx->alike.set; on return @rx is the last packet that was copied
  * @max: maximum number of packets
  * @it:  the destination
  *

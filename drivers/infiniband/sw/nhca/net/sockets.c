@@ -230,8 +230,8 @@ static void nhca_socks_close(struct nhca_socks *set)
 	for (i = 0; i < set->n; i++)
 		nhca_sock_mute(&set->socks[i]);
 	/*
-	 * Wait for CPUs that have read sk_user_data before. The caller may hold the RTNL; then
-	 * synchronize_net() uses an expedited grace period.
+	 * Wait for CPUs that still use the sockets, because they have read sk_user_data before. If
+	 * the caller holds the RTNL, synchronize_net() uses an expedited grace period.
 	 */
 	synchronize_net();
 	for (i = 0; i < set->n; i++) {
@@ -566,8 +566,8 @@ u16 nhca_ip_vlan(const struct nhca_dev *dev, const struct nhca_ip *ip)
 	if (!ndev)
 		return NHCA_VLAN_NONE;
 	/*
-	 * The core compares the VLAN with the one that it has computed for the GID. So compute the
-	 * VLAN by the function of the core, which also finds VLANs below bonds and bridges.
+	 * The RDMA core compares this VLAN with the VLAN that it has computed for the GID. So use
+	 * the core's function, which also finds VLANs below bonds and bridges.
 	 */
 	RCU_INIT_POINTER(attr.ndev, ndev);
 	return rdma_read_gid_l2_fields(&attr, &vlan, NULL) ? NHCA_VLAN_NONE : vlan;

@@ -29,8 +29,8 @@ struct sk_buff;
  * @vlan:  TCI of the outer VLAN tag, or 0
  * @src:   source address: IPv6, or IPv4 in the last four bytes
  * @dst:   destination address: IPv6, or IPv4 in the last four bytes
- * @sport: TCP or UDP source port, if the packet is not a later fragment
- * @dport: TCP or UDP destination port, if the packet is not a later fragment
+ * @sport: TCP or UDP source port; 0 in a fragment that is not the first one
+ * @dport: TCP or UDP destination port; 0 in a fragment that is not the first one
  * @label: IPv6 flow label
  * @proto: protocol of IPv4; IPv6: protocol after the extension headers
  * @tos:   IPv4 TOS or IPv6 traffic class

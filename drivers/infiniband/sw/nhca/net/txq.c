@@ -19,7 +19,7 @@
 #include "net.h"
 #include "txq.h"
 
-/* interval in jiffies at which the flows with counted packets are examined while flows wait */
+/* interval in jiffies at which nhca_txq.age examines the flows in nhca_txq.active */
 #define NHCA_TXQ_TICK		max(HZ / 50, 1)
 /*
  * The packets of a flow are stuck if the stack has freed none of them for this number of jiffies,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Creation and destruction of channels, the table of channels, acquisition and release of their
- * rCxts, completions and errors of channels (reference: adapter windows and the LMT).
+ * rCxts, completions and errors of channels (reference US 8,023,417: adapter windows and the LMT).
  */
 #include <linux/capability.h>
 #include <linux/cred.h>

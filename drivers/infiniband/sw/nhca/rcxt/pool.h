@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Private to rcxt/ and its tests: the pool of rCxts of a device (reference: rCxt structure;
- * failover, round robin assignment and key field).
+ * Private to rcxt/ and its tests: the pool of rCxts of a device (reference US 8,023,417: rCxt
+ * structure; failover, round robin assignment and key field).
  *
  * The pool hands out rCxts from the head of a list and takes them back at its tail, so that an
  * rCxt stays unused until all others in the list have been handed out.  Each acquisition gives the

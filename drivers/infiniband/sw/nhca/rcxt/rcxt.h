@@ -3,7 +3,7 @@
  * Channels and rCxt datagrams: the interface of this room for ingress/, verbs/ and main.c.
  * wire/rcxt.h has the format of the packets, tid.h the rules by which an rCxt accepts packets, and
  * Documentation/rcxt.rst the design.  In comments, terms after "reference:" are those of the patent
- * that this page names.
+ * US 8,023,417.
  *
  * Locks, from the outermost to the innermost.  The spinlocks are taken with BHs disabled.
  *

@@ -4,9 +4,9 @@
  * Several CPUs may process packets of one channel, and of one rCxt, concurrently.
  *
  * Documentation/rcxt.rst lists the checks in their order.  A packet that fails a check is dropped
- * and gets no answer (reference: memory protection model), except that a request without a valid
- * token may get a challenge.  If an nhca device has the packet's destination address, the drop is
- * counted and traced.
+ * and gets no answer (reference US 8,023,417: memory protection model), except that a request
+ * without a valid token may get a challenge.  If an nhca device has the packet's destination
+ * address, the drop is counted and traced.
  */
 #include "../memory/memcg.h"
 #include "engine.h"

@@ -39,9 +39,9 @@ static void send_done(struct nhca_channel *ch, struct nhca_sending *s, enum ib_w
 void nhca_send_end(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc_status status)
 {
 	/*
-	 * Only a write that failed or was canceled has to wait until packets have released its
-	 * pages.  Packets of answers have a copy of the payload.  After success, either the payload
-	 * was copied, or the program may not reuse the memory before NHCA_WC_CH_WRITE.
+	 * Only a write that failed or was canceled has to wait until no packet refers to its pages.
+	 * Packets of answers have a copy of the payload.  After success, either the payload was
+	 * copied, or the program may not reuse the memory before NHCA_WC_CH_WRITE.
 	 */
 	if (s->answer || status == IB_WC_SUCCESS || nhca_zcopy_released(ch->flow, s->zcopy)) {
 		send_done(ch, s, status);
@@ -101,8 +101,8 @@ static enum send_state send_state(struct nhca_channel *ch, const struct nhca_sen
 /*
  * Record the end of a transfer in its rCxt: all packets were sent, or the notice has arrived.
  * @refused: instead, memory protection has refused the next packet.  The refusal is no error if the
- * transfer was canceled or replaced, its rCxt was released, or its notice has arrived: then the
- * program was allowed to close the memory.
+ * transfer was canceled or replaced, its rCxt was released, or its notice has arrived: in these
+ * cases the program was allowed to close the memory.
  * Return: completion status: IB_WC_SUCCESS; IB_WC_LOC_PROT_ERR: @refused is an error;
  * IB_WC_WR_FLUSH_ERR: the transfer was canceled or replaced, or its rCxt was released.
  */
@@ -359,8 +359,8 @@ static enum nhca_fetched send_fetch(struct nhca_channel *ch)
 
 /*
  * Execute work requests and send packets of transfers alternately, until they have cost @left
- * units.  So a long transfer does not delay small messages, nor do these delay a transfer
- * (reference: packet mode and RDMA interleaved).
+ * units.  So a long transfer does not delay small messages, and small messages do not delay a
+ * transfer (reference US 8,023,417: packet mode and RDMA interleaved).
  * Return: true if there may be more to do; false if a later doorbell, packet or kick will call
  * nhca_drr_ready() when there is more to do.
  */

@@ -106,8 +106,8 @@ static void begin(struct nhca_rcxt *rc, enum nhca_rcxt_state state, u32 tid, u32
 
 /*
  * Begin a transfer that receives payload.
- * Return: false if there is no memory for the bitmap, or a limit for bitmaps would be exceeded; the
- * rCxt is unchanged then.
+ * Return: false if there is no memory for the bitmap, or a limit for bitmaps would be exceeded; in
+ * this case the rCxt is unchanged.
  */
 static bool begin_receive(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc,
 			  enum nhca_rcxt_state state, u32 tid, u32 total, u32 segment, u8 notify,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Private to rcxt/ and its tests: the tid rules, by which an rCxt accepts or refuses packets
- * (reference: RDMA write, RDMA read, tid rules).
+ * (reference US 8,023,417: RDMA write, RDMA read, tid rules).
  *
  *   tid of the packet
  *   is lower            the packet is stale, and is dropped

@@ -6,7 +6,7 @@
  * request, which a sender can forge.  So a host sends an answer that is longer than the request
  * only if the request has a valid token.  A token is a keyed hash of the two addresses and the
  * time.  The responder sends the token to the source address in a challenge, which is as long as
- * the request.  The responder keeps no state for tokens.  The requester stores the latest token of
+ * the request.  The responder stores nothing for a token.  The requester stores the latest token of
  * each of up to NHCA_TOKENS hosts.
  *
  * The functions use no skb and no socket.  nhca_tokens.lock nests inside all other locks.
@@ -42,7 +42,7 @@ struct nhca_token {
 /**
  * struct nhca_tokens - tokens of a device
  * @secret: hash key of the tokens that the device issues; constant
- * @lock:   protects @known; BH
+ * @lock:   BHs disabled; protects @known
  * @known:  tokens of other hosts; a hash of the two addresses selects the entry
  */
 struct nhca_tokens {
