@@ -48,11 +48,11 @@ static const struct kernel_param_ops rcxts_ops = {
 };
 
 module_param_cb(rcxts, &rcxts_ops, &nhca_rcxts, 0444);
-MODULE_PARM_DESC(rcxts, "rCxts of each device, 64 bytes each (default 100000, at most 1048576)");
+MODULE_PARM_DESC(rcxts, "rCxts (transfer contexts of channels) of each device, 64 bytes each (default 100000, at most 1048576)");
 
 /*
  * Maximum number of completion vectors.  A vector does not select a CPU, because the CPU that posts
- * a completion raises its event.  So more vectors would be of no use.
+ * a completion raises its event.  So more vectors would not spread the work over more CPUs.
  */
 #define NHCA_MAX_COMP_VECTORS	64
 
@@ -138,8 +138,8 @@ static void nhca_mtu_update(struct nhca_dev *dev)
 
 	if (!mtu) {
 		mtu = 256;
-		netdev_warn(dev->netdev, "%s: MTU %u is too small for RoCE: longer packets are lost until the MTU is 352 or more\n",
-			    dev_name(&dev->ibdev.dev), dev->netdev->mtu);
+		netdev_warn(dev->netdev, "MTU %u is too small for the nhca device %s, whose packets may be longer and are then lost: set the MTU to 352 or more\n",
+			    dev->netdev->mtu, dev_name(&dev->ibdev.dev));
 	}
 	WRITE_ONCE(dev->mtu, mtu);
 }
@@ -171,10 +171,10 @@ static void nhca_upper_changed(struct nhca_dev *dev,
 	if (!info->master || !nhca_upper_takes(info->upper_dev))
 		return;
 	if (info->linking)
-		netdev_warn(dev->netdev, "is now a port of %s, which receives its packets: %s is down; add an nhca device to %s instead (Open vSwitch: to the bridge's internal port that has the IP address)\n",
+		netdev_warn(dev->netdev, "is now a port of %s, which receives the packets of this netdev, so the nhca device %s is down: add an nhca device to %s instead (Open vSwitch: to the bridge's internal port that has the IP address)\n",
 			    upper, name, upper);
 	else
-		netdev_info(dev->netdev, "is no longer a port of %s: %s receives its packets again\n",
+		netdev_info(dev->netdev, "is no longer a port of %s: the nhca device %s receives packets again\n",
 			    upper, name);
 	nhca_port_update(dev);
 }
@@ -221,9 +221,9 @@ static void nhca_gids_work(struct work_struct *work)
 }
 
 /*
- * The core follows the addresses of Ethernet netdevs.  Of other netdevs it only takes the addresses
- * that exist when the device is registered; later a driver can only make the core scan all
- * addresses of the netdev again.
+ * The core updates the GIDs when an address of an Ethernet netdev changes.  For other netdevs the
+ * core makes GIDs only of the addresses that exist when the device is registered.  When an address
+ * is added later, the driver has to make the core scan all addresses of the netdev again.
  */
 static int nhca_gids_queue(struct net_device *ndev, unsigned long event)
 {
@@ -279,9 +279,9 @@ static int nhca_netdev_event(struct notifier_block *nb, unsigned long event, voi
 	struct ib_device *ibdev;
 
 	/*
-	 * This comes before the lookup of the device, because @ndev may have no device.  If a VLAN
-	 * above the netdev of a device joins or leaves a VRF, the GIDs of the VLAN move to other
-	 * sockets.
+	 * Check for a VRF before the lookup of the device, because @ndev may have no device.  If a
+	 * VLAN above the netdev of a device joins or leaves a VRF, the GIDs of the VLAN move to
+	 * other sockets.
 	 */
 	if (event == NETDEV_CHANGEUPPER &&
 	    netif_is_l3_master(((struct netdev_notifier_changeupper_info *)ptr)->upper_dev))
@@ -309,7 +309,7 @@ static bool nhca_netdev_taken(struct net_device *ndev)
 
 	if (!ibdev)
 		return false;
-	netdev_err(ndev, "already has the nhca device %s: a netdev can have only one\n",
+	netdev_err(ndev, "already has the nhca device %s: use that device, or delete it first, because a netdev can have only one\n",
 		   dev_name(&ibdev->dev));
 	ib_device_put(ibdev);
 	return true;
@@ -328,7 +328,7 @@ static bool nhca_has_roce(const struct ib_device *ibdev)
 static void nhca_warn_roce(struct net_device *ndev, const struct ib_device *ibdev)
 {
 	if (nhca_has_roce(ibdev))
-		netdev_warn(ndev, "also has the RoCE device %s: if this is an adapter with RoCE enabled, it takes the packets that the nhca device should receive; programs that use the first device they find may choose either\n",
+		netdev_warn(ndev, "also has the RoCE device %s: if this is an adapter with RoCE enabled, disable its RoCE, because it takes the packets that the nhca device should receive; programs that use the first RDMA device that they find may choose either device\n",
 			    dev_name(&ibdev->dev));
 }
 
@@ -344,8 +344,8 @@ static int nhca_warn_sibling(struct device *dev, void *ndev)
 /*
  * Warn if @ndev also has a RoCE device of another driver: an adapter receives packets to the RoCEv2
  * port itself and does not pass them to the network stack.  mlx4, and mlx5 of older kernels, do not
- * tell the core which netdev they use; but their RDMA device and netdevs are children of one PCI
- * function.
+ * report to the core which netdev they use; but their RDMA device and netdevs are children of one
+ * PCI function.
  */
 static void nhca_netdev_shared(struct net_device *ndev)
 {
@@ -373,7 +373,7 @@ static bool nhca_netdev_known(const struct net_device *ndev)
 /*
  * Check if an nhca device can be added to @ndev.  rdma_link_ops.newlink gets no extack in any
  * kernel, so the reason of an error goes to the kernel log.  RTNL held.
- * Return: 0; -EPROTONOSUPPORT: @ndev is of a type that nhca does not know; -EPERM: @ndev is a VLAN;
+ * Return: 0; -EPROTONOSUPPORT: nhca does not support the type of @ndev; -EPERM: @ndev is a VLAN;
  * -EBUSY: @ndev is a port of a master; -EMSGSIZE: the MTU of @ndev is too small; -ENODEV: @ndev is
  * not registered; -EEXIST: @ndev has an nhca device already.
  */
@@ -400,7 +400,7 @@ static int nhca_netdev_check(struct net_device *ndev)
 		return -EBUSY;
 	}
 	if (!nhca_netdev_mtu(ndev)) {
-		netdev_err(ndev, "MTU %u is too small for RoCE: set it to 352 or more\n",
+		netdev_err(ndev, "MTU %u is too small for an nhca device: set the MTU to 352 or more\n",
 			   ndev->mtu);
 		return -EMSGSIZE;
 	}
@@ -414,10 +414,10 @@ static struct nhca_net *nhca_dev_net(struct net_device *ndev, struct net *net)
 	struct nhca_net *nn = nhca_net_get(net);
 
 	if (PTR_ERR(nn) == -EADDRINUSE)
-		netdev_err(ndev, "UDP port %u is in use in this network namespace: if rdma_rxe uses it, delete its devices and unload rdma_rxe\n",
+		netdev_err(ndev, "UDP port %u is in use in this network namespace, so no nhca device can be added: if rdma_rxe uses the port, delete the rdma_rxe devices and unload rdma_rxe; otherwise end the program that uses the port (ss -ulnp)\n",
 			   NHCA_ROCE_UDP_PORT);
 	else if (IS_ERR(nn))
-		netdev_err(ndev, "cannot open UDP sockets on port %u: error %ld\n",
+		netdev_err(ndev, "cannot open the UDP sockets of an nhca device on port %u: error %ld\n",
 			   NHCA_ROCE_UDP_PORT, PTR_ERR(nn));
 	return nn;
 }
@@ -496,7 +496,7 @@ static void nhca_dealloc_driver(struct ib_device *ibdev)
 	/* The work item is not queued any more, but may not have returned yet. */
 	cancel_work_sync(&dev->gids);
 	nhca_guid_release(dev);
-	/* Waits for reads and writes of the files in this directory. */
+	/* debugfs_remove() waits for reads and writes of the files in this directory. */
 	debugfs_remove(dev->debugfs);
 	if (dev->nn) {
 		nhca_net_dev_del(dev->nn, dev);
@@ -550,7 +550,7 @@ static int nhca_dev_register(struct nhca_dev *dev, const char *name)
 }
 
 /*
- * Apply changes of the netdev that the notifier saw before it could find the nhca device.
+ * Apply changes of the netdev that happened before nhca_netdev_event() could find the nhca device.
  * Return: 0; -ENODEV: the netdev is being unregistered or has changed its network namespace, and
  * the device was unregistered.
  */
@@ -608,14 +608,14 @@ static int nhca_newlink(const char *name, struct net_device *ndev)
 	mutex_lock(&nhca_link_mutex);
 	/* Check before the sockets are opened; nhca_dev_register() repeats this check. */
 	rtnl_lock();
-	/* The netdev may leave its namespace, which must stay while this function uses it. */
+	/* The netdev may move to another namespace, so the reference keeps this one alive. */
 	net = maybe_get_net(dev_net(ndev));
 	err = net ? nhca_netdev_check(ndev) : -ENODEV;
 	rtnl_unlock();
 	if (!err) {
 		nhca_netdev_shared(ndev);
 		if (!nhca_is_ether(ndev))
-			netdev_info(ndev, "is not an Ethernet netdev: rdma_cm cannot use %s, but programs that exchange GIDs without rdma_cm can (perftest without -R, MPI, NCCL); for rdma_cm on one host, add an nhca device to a dummy netdev\n",
+			netdev_info(ndev, "is not an Ethernet netdev: rdma_cm cannot use the nhca device %s, but programs that exchange GIDs without rdma_cm can (perftest without -R, MPI, NCCL); for rdma_cm on one host, add an nhca device to a dummy netdev\n",
 				    name);
 		err = nhca_add_dev(name, ndev, net);
 	}
@@ -626,8 +626,8 @@ static int nhca_newlink(const char *name, struct net_device *ndev)
 }
 
 /*
- * There is no dellink function, which Linux 7.x has for drivers whose sockets outlive their
- * devices: nhca_dealloc_driver() frees all of an nhca device, whatever the reason of its removal.
+ * nhca does not need rdma_link_ops.dellink of Linux 7.x, which is for drivers whose sockets outlive
+ * their devices: nhca_dealloc_driver() frees all of an nhca device, whatever ended the device.
  */
 static struct rdma_link_ops nhca_link_ops = {
 	.type = "nhca",

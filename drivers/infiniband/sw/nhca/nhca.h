@@ -40,12 +40,12 @@
 /* Entries of a fast registration: 16 MiB with pages of 4 KiB */
 #define NHCA_MAX_FAST_SG	4096
 #define NHCA_MAX_MR_SIZE	(~0ULL)
-/* Bytes of device memory of all processes; limited because this memory cannot be swapped out */
+/* Bytes of device memory of all processes; limited because the memory cannot be swapped out */
 #define NHCA_MAX_DM_SIZE	(16U << 20)
-/* Bytes of the blocks of all pools of direct/; limited because they are not swapped out either */
+/* Bytes of the blocks of all pools of direct/; limited because they cannot be swapped out */
 #define NHCA_MAX_DIRECT_SIZE	SZ_1G
 #define NHCA_MAX_MSG_SIZE	0x80000000U
-/* READs and atomics of a QP; devices report the module parameter max_rd_atomic */
+/* READs and atomics of a QP; devices report the module parameter max_rd_atomic instead */
 #define NHCA_MAX_RD_ATOM	128
 #define NHCA_MAX_MCAST_GRP	0x2000
 /* QPs of a multicast group; bounds the cost of a packet, of which each QP gets a copy */
@@ -55,8 +55,8 @@
 /* Flow steering rules; limited because a frame is compared with one rule after another */
 #define NHCA_MAX_STEER_RULES	1024
 /*
- * Bytes of packets that wait for on-demand pages, of all QPs: enough for 64 QPs that each hold the
- * 2 MiB that one QP may hold (transport/deferral.c)
+ * Bytes of deferred packets, which wait for on-demand pages or disks, of all QPs: enough for 64 QPs
+ * with 2 MiB each, the maximum of one QP (transport/deferral.c)
  */
 #define NHCA_MAX_DEFERRED	(128U << 20)
 /*
@@ -91,7 +91,7 @@ struct nhca_txq;
  * @netdev_tracker: tracks this reference
  * @nn:       UDP sockets and address table of the network namespace (net/); counted; constant
  * @txq:      counts the device's packets in the network stack (net/flow.c); counted; constant
- * @all:     entry in the list of all devices (main.c)
+ * @all:      entry in the list of all devices (verbs/guid.c)
  * @list:     entry in the namespace's list of devices (net/sockets.c)
  * @gids:     work item that adds the GIDs of new addresses (main.c); while it is queued it has a
  *            reference to the device (ib_device_put())
@@ -112,7 +112,7 @@ struct nhca_txq;
  * @inject:   fault injection rules (observe/inject.c); owned
  * @delayq:   packets that a fault injection rule delays (net/faults.c); owned
  * @debugfs:  directory of the device (verbs/debug.c); owned; may be an ERR_PTR
- * @counters: per-CPU counters; a QP that is bound to an rdma counter counts in that one instead
+ * @counters: per-CPU counters; a QP that is bound to an rdma counter counts in that counter instead
  * @stats:    map of rdma counter numbers to their per-CPU counters (verbs/counter.c); its lock is
  *            held while a counter is read, so that the counter is not freed meanwhile
  * @ended:    sums of the rdma counters that no longer exist; owned; under the lock of @stats

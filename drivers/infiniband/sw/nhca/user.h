@@ -29,7 +29,7 @@
  * @NHCA_POOL_DIRECT: bytes of the blocks that disks and packets share (direct/)
  * @NHCA_POOL_GROUPS: multicast groups that are joined
  * @NHCA_POOL_RULES: flow steering rules
- * @NHCA_POOL_DEFERRED: bytes of memory that packets hold while they wait for on-demand pages
+ * @NHCA_POOL_DEFERRED: bytes of packets that wait for on-demand pages or disks
  * @NHCA_POOL_JOB_MEM: regions of job memory; a pool of the host
  * @NHCA_POOLS: number of pools
  */
@@ -167,8 +167,8 @@ void nhca_pool_uncharge(struct nhca_users *users, struct nhca_user *user,
  * struct nhca_pageref_owner - the process whose pages packets refer to
  * @mm:       its address space; a counted reference to the struct (mmgrab())
  * @tgid:     the process; counted
- * @deadline: time in jiffies at which all waits for the process end, after it has died; 0 before
- *            the first of these waits
+ * @deadline: after the death of the process: time in jiffies at which all waits for its packets
+ *            end; 0 before the first of these waits
  */
 struct nhca_pageref_owner {
 	struct mm_struct *mm;

@@ -419,12 +419,12 @@ static void stop_wait(struct nhca_store *store)
 
 	while (!wait_event_timeout(store->pool->idle, store_idle(store), STOP_CHECK)) {
 		if (!told)
-			pr_warn("nhca: %s (process %d) waits for the disk of a region (%pD)\n",
+			pr_warn("nhca: %s (process %d) waits for the disk of a region (file %pD), and cannot end before the disk has answered: check the disk\n",
 				current->comm, task_tgid_nr(current), store->file);
 		told = true;
 	}
 	if (told)
-		pr_info("nhca: %s (process %d) has waited %lu s for the disk of a region (%pD)\n",
+		pr_info("nhca: %s (process %d) has waited %lu s for the disk of a region (file %pD); the disk has now answered\n",
 			current->comm, task_tgid_nr(current), (jiffies - begin) / HZ, store->file);
 }
 

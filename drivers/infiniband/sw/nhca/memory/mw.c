@@ -43,7 +43,7 @@ static const struct kernel_param_ops mw_type_ops = {
 
 /* read-only after load, because devices have reported the kind to their consumers */
 module_param_cb(mw_type, &mw_type_ops, NULL, 0444);
-MODULE_PARM_DESC(mw_type, "kind of type 2 memory windows: 2A or 2B (default)");
+MODULE_PARM_DESC(mw_type, "variant of type 2 memory windows: 2A or 2B (default 2B)");
 
 u64 nhca_mw_device_cap(void)
 {

@@ -21,7 +21,7 @@
 
 static bool nhca_insist_icrc;
 module_param_named(insist_icrc, nhca_insist_icrc, bool, 0644);
-MODULE_PARM_DESC(insist_icrc, "Send and require an ICRC also between two nhca devices (default N)");
+MODULE_PARM_DESC(insist_icrc, "Y: send and require an ICRC in every packet; N: two nhca devices may use the UDP checksum instead (default N)");
 
 void nhca_rx_refused(struct nhca_dev *dev, const struct nhca_hdr *h, enum nhca_counter why)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Counters of a device. `rdma statistic` shows each of them with its name in counters.c. If
+ * Counters of a device. `rdma statistic` shows each counter with its name in counters.c. If
  * rdma_rxe or mlx5 has a counter of the same kind, nhca uses the name of that counter.
  */
 #ifndef NHCA_COUNTERS_H
@@ -21,20 +21,20 @@ enum nhca_counter {
 	NHCA_CNT_NO_ROUTE,
 	NHCA_CNT_RCVD_PKTS,
 	NHCA_CNT_RCVD_BYTES,
-	NHCA_CNT_SENT_MCAST_PKTS,	/* the part of SENT_PKTS and RCVD_PKTS that is multicast */
-	NHCA_CNT_RCVD_MCAST_PKTS,
+	NHCA_CNT_SENT_MCAST_PKTS,	/* multicast packets, which SENT_PKTS also counts */
+	NHCA_CNT_RCVD_MCAST_PKTS,	/* multicast packets, which RCVD_PKTS also counts */
 	NHCA_CNT_SAME_HOST_BYTES,	/* copied between QPs of this host, without packets */
 	NHCA_CNT_RX_TOO_SHORT,		/* shorter than the BTH, or than the opcode's headers */
 	NHCA_CNT_RX_BAD_OPCODE,		/* unknown, or not for this QP type */
 	NHCA_CNT_RX_BAD_VERSION,	/* the version of the BTH or RXETH is not 0 */
-	NHCA_CNT_RX_BAD_LENGTH,		/* no room for pad and ICRC, or an illegal payload */
+	NHCA_CNT_RX_BAD_LENGTH,		/* no room for pad and ICRC, or a wrong payload length */
 	NHCA_CNT_RX_BAD_ICRC,
 	NHCA_CNT_RX_NO_QP,
 	NHCA_CNT_RX_BAD_STATE,		/* the QP cannot receive in its state */
 	NHCA_CNT_RX_BAD_ADDR,		/* not from the QP's peer, or not to this device */
 	NHCA_CNT_RX_BAD_PKEY,
 	NHCA_CNT_RX_BAD_QKEY,
-	/* packet dropped: no receive was posted (UD, UC, raw), or no memory to keep the packet */
+	/* packet dropped: no receive was posted (UD, UC, raw), or the packet could not be deferred */
 	NHCA_CNT_RX_NO_BUFFER,
 	NHCA_CNT_DUP_REQUEST,
 	NHCA_CNT_OUT_OF_SEQ_REQUEST,
@@ -59,17 +59,17 @@ enum nhca_counter {
 	NHCA_CNT_PAGE_RETRY,		/* request repeated: response buffer was not in memory */
 	NHCA_CNT_SENDS,			/* SENDs that completed with success */
 	NHCA_CNT_RECVS,			/* receives that completed with success */
-	NHCA_CNT_WRITE_REQUESTS,	/* this and the next two: requests of peers, executed */
+	NHCA_CNT_WRITE_REQUESTS,	/* this and the next two: executed requests of peers */
 	NHCA_CNT_READ_REQUESTS,
 	NHCA_CNT_ATOMIC_REQUESTS,
-	NHCA_CNT_SEND_CQE_ERR,		/* completions with errors other than a flush */
+	NHCA_CNT_SEND_CQE_ERR,		/* send completions with an error other than a flush */
 	NHCA_CNT_SEND_CQE_FLUSH,
 	NHCA_CNT_RECV_CQE_ERR,
 	NHCA_CNT_RECV_CQE_FLUSH,
-	NHCA_CNT_RECV_LENGTH_ERR,	/* the message is longer than the receive */
+	NHCA_CNT_RECV_LENGTH_ERR,	/* the message is longer than the receive buffer */
 	NHCA_CNT_LOCAL_PROT_ERR,
 	NHCA_CNT_CQ_OVERFLOW,
-	NHCA_CNT_BAD_RING,		/* user space broke the rules of a ring */
+	NHCA_CNT_BAD_RING,		/* user space has stored an impossible index in a ring */
 	NHCA_CNT_CNP_RCVD,
 	NHCA_CNT_CNP_SENT,
 	NHCA_CNT_RX_ECN_MARKED,
@@ -85,8 +85,8 @@ enum nhca_counter {
 	NHCA_CNT_DIRECT_WRITE_BYTES,
 	NHCA_CNT_DIRECT_WAITS,		/* times that a requester or responder had to wait */
 	NHCA_CNT_DIRECT_REFILLS,	/* blocks that lost their memory before they were sent */
-	NHCA_CNT_DIRECT_SPLITS,		/* blocks that were written before they were complete */
-	NHCA_CNT_DIRECT_LOST,		/* blocks that were acknowledged and could not be written */
+	NHCA_CNT_DIRECT_SPLITS,		/* blocks that went to the disk before all bytes had come */
+	NHCA_CNT_DIRECT_LOST,		/* acknowledged blocks that could not be written */
 	NHCA_CNT_DIRECT_FLUSHES,
 	NHCA_CNT_MAX
 };
@@ -111,8 +111,9 @@ static inline void nhca_dev_count(struct nhca_dev *dev, enum nhca_counter which)
  * struct nhca_who - a queue pair or channel, for counters and traces
  * @dev:      number of its device, as `rdma dev` prints it
  * @qpn:      its QPN
- * @counters: counters per CPU: those of the device, or of the rdma_counter to which the QP is
- *            bound; the core adds the latter to those of the device; READ_ONCE
+ * @counters: the per-CPU counters to count in: those of the device, or those of the rdma_counter to
+ *            which the QP is bound. The core shows the sum of the device's counters and all
+ *            rdma_counters. Read with READ_ONCE()
  */
 struct nhca_who {
 	u32 dev;
@@ -157,10 +158,10 @@ struct rdma_hw_stats;
 struct rdma_hw_stats *nhca_alloc_hw_stats(struct ib_device *ibdev, u32 port);
 
 /**
- * nhca_counters_sum - add up the counters of all CPUs
- * nhca_counters_add - the same, and add the sums to @values
+ * nhca_counters_sum - set @values to the sums of the counters over all CPUs
+ * nhca_counters_add - add these sums to @values
  * @counters: the counters, per CPU
- * @values:   filled in: NHCA_CNT_MAX sums
+ * @values:   NHCA_CNT_MAX sums
  * Context: any.
  */
 void nhca_counters_add(struct nhca_counters __percpu *counters, u64 *values);

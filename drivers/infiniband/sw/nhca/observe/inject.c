@@ -124,7 +124,10 @@ void nhca_inject_link(struct nhca_inject *inj)
 		WRITE_ONCE(inj->down, false);
 		static_branch_dec(&nhca_inject_key);
 		inj->link_key = false;
-		/* pairs with cmpxchg() in inject_link(): the next rule sees these changes */
+		/*
+		 * pairs with cmpxchg() in inject_link(): a rule that finds link_ms 0 also finds
+		 * link_key and down false
+		 */
 		smp_store_release(&inj->link_ms, 0);
 	}
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Fault injection: the rules of a device, and the functions with which other rooms evaluate them.
- * rule.h defines rules, items, places and streams. While no device of the host has a rule, a call
- * of nhca_inject() or nhca_inject_at() costs one NOP (jump label).
+ * rule.h defines rules, items and places; nhca_rule_stream() defines streams. While no device of
+ * the host has a rule, a call of nhca_inject() or nhca_inject_at() costs one NOP (jump label).
  */
 #ifndef NHCA_OBSERVE_INJECT_H
 #define NHCA_OBSERVE_INJECT_H
@@ -21,8 +21,8 @@ struct seq_file;
 DECLARE_STATIC_KEY_FALSE(nhca_inject_key);
 
 /*
- * Places that examine single packets. A device with a rule for one of them uses no batches, no
- * zero-copy, no copies on the same host, and no piggybacked ACKs.
+ * Places that examine single packets. A device with a rule for one of these places uses no batches,
+ * no zero-copy, no same-host path and no piggybacked ACKs.
  */
 #define NHCA_AT_PACKETS	(BIT(NHCA_AT_SEND) | BIT(NHCA_AT_RECEIVE) | BIT(NHCA_AT_REQUEST) | \
 			 BIT(NHCA_AT_BUFFER))

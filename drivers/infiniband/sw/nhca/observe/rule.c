@@ -18,7 +18,7 @@
 /* largest seed: user space programs store it in a signed long */
 #define NHCA_MAX_SEED		S64_MAX
 
-/* Bits for the words of a rule: those that may follow a kind, and those that a rule has */
+/* Bits for the words of a rule: nhca_kind.may has the words that may follow a kind of fault */
 enum {
 	GIVEN_WAY		= BIT(0),
 	GIVEN_QP		= BIT(1),

@@ -3,8 +3,8 @@
  * Tracepoints. Documentation/observe.rst describes them and their fields.
  *
  * One event may report several packets of the same opcode and length, whose PSNs count up. The text
- * of each event begins with "dev" and "qpn": device and number of the queue pair or channel. The
- * text of nhca_channel_drop begins with "channel", and has no "dev".
+ * of an event begins with "dev" and "qpn": the device, and the number of the queue pair or channel.
+ * Only the text of nhca_channel_drop begins with "channel" instead, and has no "dev".
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM nhca
@@ -281,8 +281,8 @@ DEFINE_EVENT(nhca_packet, nhca_packet_sent,
  * @packets: number of packets, with PSNs that count up
  * @payload: bytes of payload in each packet
  *
- * Packets for QPs cause the event only if their ICRC or UDP checksum is valid; packets for channels
- * cause it before that check.
+ * Packets for QPs cause the event only if their ICRC or UDP checksum is valid. Packets for channels
+ * cause the event before the driver checks ICRC and UDP checksum.
  */
 DEFINE_EVENT(nhca_packet, nhca_packet_received,
 	     TP_PROTO(const struct nhca_who *who, const struct nhca_hdr *h, u32 psn, u32 peer,
@@ -502,7 +502,7 @@ DEFINE_EVENT(nhca_nak, nhca_nak_received,
  * @pd:     protection domain of the key
  * @key:    L_Key or R_Key
  * @type:   enum nhca_mkey_type
- * @qpn:    type 2 windows: the QP that has bound the window; otherwise 0
+ * @qpn:    windows: the QP that has bound the window; regions: 0
  * @va:     first address, as in work requests and packets
  * @length: bytes from @va on
  * @access: enum ib_access_flags
@@ -539,7 +539,7 @@ TRACE_EVENT(nhca_key_opened,
  * @pd:   protection domain of the key
  * @key:  L_Key or R_Key
  * @type: enum nhca_mkey_type
- * @qpn:  type 2 windows: the QP that had bound the window; otherwise 0
+ * @qpn:  windows: the QP that had bound the window; regions: 0
  *
  * The consumer or peer that requested the revocation gets the result after the event.
  */
@@ -591,7 +591,8 @@ TRACE_EVENT(nhca_key_revoked,
 /**
  * nhca_channel_drop - a channel dropped a packet, challenged a request, or ended a peer's read
  * @qpn: the channel
- * @x:   RXETH of the packet; for a peer's read that was refused, only the fields still known
+ * @x:   RXETH of the packet; for a peer's read that is ended, only the fields that send_violated()
+ *       in rcxt/send.c sets
  * @why: NHCA_CH_DROP_*, or NHCA_CH_CHALLENGED
  */
 TRACE_EVENT(nhca_channel_drop,

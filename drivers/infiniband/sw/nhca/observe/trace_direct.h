@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Tracepoints of regions of files (direct/).  Documentation/observe.rst describes them and their
- * fields.  As those of trace.h, each begins with "dev" and "qpn"; "qpn" is 0, because an I/O
- * request may have blocks of several queue pairs.
+ * fields.  The text of each event begins with "dev" and "qpn", as in trace.h.  "qpn" is always 0,
+ * because an I/O request may have blocks of several queue pairs.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM nhca
@@ -12,7 +12,7 @@
 
 #include <linux/tracepoint.h>
 
-/* enum nhca_io_kind of direct/store.h, which asserts these numbers */
+/* enum nhca_io_kind of direct/store.h; direct/debug.c asserts these numbers */
 #define nhca_show_io(kind)		\
 	__print_symbolic(kind,		\
 		{ 0, "read" },		\
@@ -20,7 +20,7 @@
 		{ 2, "edge" },		\
 		{ 3, "merged" })
 
-/* enum nhca_arr_state of direct/pool.h, which asserts these numbers */
+/* enum nhca_arr_state of direct/pool.h; direct/debug.c asserts these numbers */
 #define nhca_show_block(state)		\
 	__print_symbolic(state,		\
 		{ 0, "free" },		\
@@ -104,7 +104,7 @@ TRACE_EVENT(nhca_direct_ended,
 );
 
 /**
- * nhca_direct_block - a block of an operation gets another state
+ * nhca_direct_block - the state of a block of an operation changes
  * @dev:   number of the device
  * @key:   L_Key of the region
  * @op:    number of the operation
@@ -160,8 +160,8 @@ TRACE_EVENT(nhca_direct_wait,
  * nhca_direct_flushed - a flush of a region has ended
  * @dev: number of the device
  * @key: L_Key of the region
- * @persistent: the file was made durable
- * @err: 0, or the errno that those get who have asked for the flush
+ * @persistent: true: the flush was to make the file durable; false: a flush of type global
+ * @err: 0, or the positive errno with which the flush has failed
  */
 TRACE_EVENT(nhca_direct_flushed,
 	    TP_PROTO(u32 dev, u32 key, bool persistent, int err),

@@ -40,7 +40,7 @@
 
 static bool nhca_same_host = true;
 module_param_named(same_host, nhca_same_host, bool, 0644);
-MODULE_PARM_DESC(same_host, "Copy between queue pairs of one host without packets");
+MODULE_PARM_DESC(same_host, "Y: copy data between queue pairs of one host without packets; N: use packets (default Y)");
 
 static bool nhca_loop_up(const struct nhca_qp *qp)
 {

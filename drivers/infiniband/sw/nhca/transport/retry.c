@@ -20,7 +20,7 @@ static const struct kernel_param_ops max_backoff_ops = {
 };
 
 module_param_cb(max_backoff, &max_backoff_ops, &nhca_max_backoff, 0644);
-MODULE_PARM_DESC(max_backoff, "maximum duration of one try of a request, in local ACK timeouts (default 3)");
+MODULE_PARM_DESC(max_backoff, "maximum duration of one try of a request, in local ACK timeouts, 1 to 32 (default 3)");
 
 unsigned long nhca_timeout_jiffies(u8 timeout)
 {

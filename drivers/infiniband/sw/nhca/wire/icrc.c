@@ -99,11 +99,11 @@ int nhca_icrc_init(void)
 	request_module("crypto-crc32");
 	shash = crypto_alloc_shash("crc32", 0, 0);
 	if (IS_ERR(shash)) {
-		pr_info("crypto API has no crc32 (%pe): using the slower crc32_le()\n", shash);
+		pr_info("the crypto API has no crc32 (%pe), so ICRCs are computed with crc32_le(), which is slower: build the kernel with CONFIG_CRYPTO_CRC32\n", shash);
 		return 0;
 	}
 	if (!icrc_shash_fits(shash)) {
-		pr_info("crypto API's crc32 is incompatible: using the slower crc32_le()\n");
+		pr_info("the crc32 of the crypto API has an unexpected format, so ICRCs are computed with crc32_le(), which is slower\n");
 		crypto_free_shash(shash);
 		return 0;
 	}
