@@ -7,11 +7,12 @@
  * trust user space: it checks that every index is within its bounds, and it copies every entry
  * once and checks the copy.
  *
- * Later versions of this header add definitions and never change one.  Commands and responses get
- * new fields at the end, and reserved fields get a meaning.  Both sides accept a command or
- * response that is shorter or longer than the struct that they know: missing fields are 0, and
- * fields of a command that the kernel does not know must be 0.  A command must only be long enough
- * for its mandatory fields.  Structs within other structs or rings never grow.
+ * Later versions of this header add definitions and never change an existing one.  Commands and
+ * responses get new fields at the end, and reserved fields get a meaning.  Both sides accept a
+ * command or response that is shorter or longer than the struct in their version of this header:
+ * missing fields are 0, and fields of a command that the kernel does not know must be 0.  A command
+ * must only be long enough for its mandatory fields.  Structs within other structs or rings never
+ * grow.
  * Documentation/abi.rst has the rules.
  */
 #ifndef RDMA_NHCA_ABI_H
@@ -69,7 +70,7 @@ struct nhca_ring_hdr {
 #define NHCA_RING_HDR_SIZE	256
 
 /*
- * User space must call NHCA_METHOD_QP_RECV_DOORBELL after it has produced entries to this RQ,
+ * User space must call NHCA_METHOD_QP_RECV_DOORBELL after it has produced entries in this RQ,
  * because the QP is in the error state and must flush these entries.  The producer loads the flag
  * after its store to @prod, with a full barrier in between.
  */
@@ -82,7 +83,7 @@ struct nhca_ring_hdr {
  * If there are unconsumed entries, and the consumer has consumed entries since the last event
  * (@cons differs from @last_event_cons), the consumer also sends IB_USER_VERBS_CMD_REQ_NOTIFY_CQ.
  * A consumer that has armed and then consumes only some of the entries repeats the barrier and this
- * check.  If the CQ has moderation, the consumer sends the command whenever it arms.
+ * check.  If the CQ has moderation, the consumer sends the command each time that it arms.
  */
 #define NHCA_RING_F_ARM_SEQ		(1u << 1)
 
@@ -195,8 +196,9 @@ enum nhca_wr_opcode {
  * uses the rCxt: in these cases, post the fence again.  The peer never answers after its rCxt has
  * had a higher tid.
  *
- * A malformed work request puts the channel into the error state.  A work request that only comes
- * too late or too early for its rCxts completes in error, and nhca_cqe.vendor_err is an errno:
+ * A malformed work request puts the channel into the error state.  A well-formed work request that
+ * does not fit the state of its rCxts or the MTU completes in error, and nhca_cqe.vendor_err is an
+ * errno:
  * EINVAL (the tid is too low, or a retransmission does not match the transfer), ENOENT (the channel
  * does not own the local rCxt), EMSGSIZE (with the current MTU, @segment or the packet is too long,
  * or the transfer needs too many packets), ENOMEM (no memory for the bitmap of a read).
@@ -329,9 +331,10 @@ struct nhca_recv_wqe {
  * @NHCA_WC_CH_REMOTE_READ: receive CQ: all bytes of a peer's read were placed at the peer
  *                    (NHCA_NOTIFY_TARGET)
  *
- * On the send CQ, nhca_cqe.wr_id is that of the work request; on the receive CQ, it is the cookie
- * that the peer has sent.  If a packet of a transfer is refused or lost, no completion reports that
- * the bytes were placed (NHCA_WC_CH_LOCAL may still come): use a timeout and NHCA_WR_CH_PROBE.
+ * On the send CQ, nhca_cqe.wr_id is the wr_id of the work request; on the receive CQ, it is the
+ * cookie that the peer has sent.  If a packet of a transfer is refused or lost, no completion
+ * reports that the bytes were placed (NHCA_WC_CH_LOCAL may still come): use a timeout and
+ * NHCA_WR_CH_PROBE.
  */
 enum nhca_channel_wc {
 	NHCA_WC_CH_LOCAL	= 0xc0,
@@ -344,8 +347,8 @@ enum nhca_channel_wc {
 
 /*
  * nhca_cqe.sl.  RoCEv2 packets have no service level.  As in mlx5, the field has the packet type:
- * IBTA A17.4.5.1 requires the type, struct ibv_wc has no other field for it, and UCX reads it here.
- * An address handle that is made from such a completion has priority 0.
+ * IBTA A17.4.5.1 requires the type, struct ibv_wc has no other field for the type, and UCX reads
+ * the type in this field.  An address handle that is made from such a completion has priority 0.
  */
 #define NHCA_SL_ROCE_V2		8
 #define NHCA_SL_IPV6		(NHCA_SL_ROCE_V2 | 1)
@@ -561,8 +564,8 @@ struct nhca_create_wq_resp {
 
 /**
  * struct nhca_create_rss_cmd - command of IB_USER_VERBS_EX_CMD_CREATE_QP with an indirection table
- * @rx_hash_fields: NHCA_RSS_*; the Toeplitz hash covers them in the order source address,
- *	destination address, source port, destination port
+ * @rx_hash_fields: NHCA_RSS_*; the Toeplitz hash covers these header fields in the order source
+ *	address, destination address, source port, destination port
  * @reserved: 0
  * @rx_hash_key: hash key
  */

@@ -53,8 +53,9 @@
  * @msn:       message sequence number
  * @rq_bytes:  bytes received of the current SEND
  * @nak_syndrome: syndrome of the NAK that the responder has to send; 0: no NAK has to be sent
- * @deferred:  received packets that wait for on-demand pages
- * @responder_active: READs and atomics that the responder is executing
+ * @deferred:  received packets that wait for on-demand pages or for a disk
+ * @responder_active: responder resources in use: READs, atomics, FLUSHes and ATOMIC WRITEs whose
+ *             response was not yet sent completely
  */
 struct nhca_res_qp {
 	__u32 size;

@@ -71,7 +71,7 @@ enum nhca_qp_recv_doorbell_attrs {
 
 /*
  * Objects of this driver: a handle of job memory (for channels), and a pool of memory blocks (for
- * regions of files).  Closing a uverbs file destroys the objects that were made through it.
+ * regions of files).  Closing a uverbs file destroys the objects that were made through this file.
  */
 enum nhca_objects {
 	NHCA_OBJECT_JOB_MEM = (1U << UVERBS_ID_NS_SHIFT),
@@ -193,10 +193,10 @@ enum nhca_direct_pool_free_attrs {
 };
 
 /*
- * Methods of UVERBS_OBJECT_MR.  EINVAL: the region is not that of a file.
+ * Methods of UVERBS_OBJECT_MR.  EINVAL: the region is not a region of a file or block device.
  * NHCA_METHOD_MR_DIRECT_QUERY: RESP is a struct nhca_direct_info.
- * NHCA_METHOD_MR_DIRECT_SYNC: what was acknowledged is durable afterwards.  Another errno: it is
- * not, or some of it was lost since the last flush.
+ * NHCA_METHOD_MR_DIRECT_SYNC: make all acknowledged bytes of the region durable.  Another errno:
+ * some of these bytes are not durable, or were lost since the last flush.
  */
 enum nhca_mr_methods {
 	NHCA_METHOD_MR_DIRECT_QUERY = (1U << UVERBS_ID_NS_SHIFT),

@@ -26,9 +26,9 @@ struct nhca_alloc_dm_resp {
  * struct nhca_channel_modify - NHCA_ATTR_CHANNEL_MODIFY_CMD
  * @mask: fields to change: NHCA_CHANNEL_*
  * @recv_threshold, @send_threshold: with a threshold of n, every n-th completion of the channel on
- *        the receive (send) CQ counts as solicited; initially 1.  Completions that failed, and
- *        those of packets that the peer marked as solicited, always count as solicited.  0: only
- *        these count as solicited
+ *        the receive (send) CQ counts as solicited; initially 1.  Completions in error, and
+ *        completions of packets that the peer marked as solicited, always count as solicited.
+ *        0: no other completion counts as solicited
  * @quantum: as in struct nhca_create_channel_cmd
  */
 struct nhca_channel_modify {
@@ -125,8 +125,9 @@ enum nhca_channel_error {
  * @recv_threshold, @send_threshold, @quantum: as in struct nhca_channel_modify
  * @violation: NHCA_CH_DROP_PVO_* of the last access of a peer that memory protection refused; 0:
  *           none.  The first violation after each query raises IB_EVENT_QP_ACCESS_ERR.  Payload of
- *           the channel's own read that its local PVO does not permit is a violation, too.  If a
- *           local PVO or L_Key gives no access to the bytes to send, that sets @reason instead
+ *           the channel's own read that its local PVO does not permit is also a violation.  If a
+ *           local PVO or L_Key gives no access to the bytes to send, the driver sets @reason
+ *           instead
  * @violation_channel: QPN of the peer's channel
  * @violation_rcxt, @violation_tid, @violation_pvo: rCxt and tid of the transfer, and PVO of the
  *           refused bytes, on this side
@@ -173,7 +174,7 @@ struct nhca_channel_info {
  * that is empty, not aligned for direct I/O, or not in the file; no such pool or flag; SYNC without
  * a right to write.  EOPNOTSUPP: the file has no direct I/O; another right; rights to write and a
  * device with zones.  EPERM: the file is immutable or append-only, or the device read-only.
- * ETXTBSY: it is a swap file.
+ * ETXTBSY: the file is a swap file.
  */
 struct nhca_reg_mr_cmd {
 	__u32 kind;
@@ -192,21 +193,22 @@ struct nhca_reg_mr_cmd {
 
 /**
  * struct nhca_direct_info - a region of a file: NHCA_ATTR_MR_DIRECT_QUERY_RESP
- * @reads:      I/O requests that have ended
- * @read_bytes: bytes that these have read
- * @refills:    blocks whose memory another operation needed before they were sent; a block that
- *              its operation still needs is read again
- * @errors:     I/O requests that have failed, or have read less than they should
- * @last_error_offset: offset in the region at which the last of these has failed
- * @last_error: its errno; 0: none has failed
+ * @reads:      I/O requests of operations that read, which have ended
+ * @read_bytes: bytes that the I/O requests in @reads have read
+ * @refills:    blocks that were read, but lost their memory to another operation before they were
+ *              sent; a block that its operation still needs is read again
+ * @errors:     I/O requests that have failed, or have moved fewer bytes than requested
+ * @last_error_offset: offset in the region at which the last I/O request in @errors has failed
+ * @last_error: errno of the last I/O request in @errors; 0: none has failed
  * @blocks:     blocks of the pool
  * @blocks_used: blocks in use now, by all regions of the pool
  * @blocks_most: largest number of blocks in use since the pool was made
- * @writes:     I/O requests that have written
- * @write_bytes: bytes that these have written
- * @edges:      I/O requests that have read a part of a block that was then changed and written
- * @splits:     blocks that were taken from an operation before all its bytes had come
- * @lost:       blocks that were acknowledged and could not be written
+ * @writes:     I/O requests that write, which have ended
+ * @write_bytes: bytes that the I/O requests in @writes have written
+ * @edges:      I/O requests that have read a block before a part of it was changed and written
+ * @splits:     blocks that went to the disk before all bytes of the operation had arrived, because
+ *              other operations needed the memory
+ * @lost:       acknowledged blocks that could not be written
  * @dirty:      blocks that have to be written
  * @reserved:   0
  * @flushes:    flushes that have ended

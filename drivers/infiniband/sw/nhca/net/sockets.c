@@ -327,7 +327,7 @@ static int nhca_vrf_open(struct nhca_net *nn, int ifindex)
 	set->ifindex = ifindex;
 	err = nhca_socks_open(nn, set);
 	if (err) {
-		pr_warn("nhca: cannot open UDP sockets in the VRF with ifindex %d (error %d): nhca devices receive no packets in this VRF\n",
+		pr_warn("nhca: cannot open UDP sockets in the VRF with ifindex %d (error %d): nhca devices receive no packets in this VRF; to try again, remove an IP address from a netdev of the VRF and add it again\n",
 			ifindex, err);
 		kfree(set);
 		return err;

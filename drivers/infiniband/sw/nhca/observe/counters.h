@@ -34,7 +34,7 @@ enum nhca_counter {
 	NHCA_CNT_RX_BAD_ADDR,		/* not from the QP's peer, or not to this device */
 	NHCA_CNT_RX_BAD_PKEY,
 	NHCA_CNT_RX_BAD_QKEY,
-	/* packet dropped: no receive was posted (UD, UC, raw), or the packet could not be deferred */
+	/* packet dropped: no receive posted (UD, UC, raw), or the packet could not be deferred */
 	NHCA_CNT_RX_NO_BUFFER,
 	NHCA_CNT_DUP_REQUEST,
 	NHCA_CNT_OUT_OF_SEQ_REQUEST,

@@ -30,7 +30,7 @@ static void nhca_ah_publish(struct nhca_dev *dev, u32 id, struct nhca_av *av)
 	unsigned long flags;
 
 	xa_lock_irqsave(&dev->ah_ids, flags);
-	/* nhca_ah_reserve() has allocated the entry, so this allocates no memory. */
+	/* nhca_ah_reserve() has allocated the entry, so __xa_store() allocates no memory. */
 	if (av)
 		__xa_store(&dev->ah_ids, id, av, 0);
 	else

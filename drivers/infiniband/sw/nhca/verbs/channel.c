@@ -23,7 +23,7 @@ static int channel_check_init(const struct ib_qp_init_attr *init)
 		return -EOPNOTSUPP;
 	if (!init->send_cq || !init->recv_cq || init->srq)
 		return -EINVAL;
-	/* No IB_SIGNAL_ALL_WR: a work request that wants NHCA_WC_CH_LOCAL requests it itself. */
+	/* IB_SIGNAL_ALL_WR is refused: a work request requests NHCA_WC_CH_LOCAL by its own flag. */
 	if (init->sq_sig_type != IB_SIGNAL_REQ_WR)
 		return -EINVAL;
 	if (cap->max_recv_wr || cap->max_recv_sge)
@@ -91,8 +91,8 @@ err_count:
 }
 
 /*
- * A channel is in RTS or ERR, and can only change from RTS to ERR.  ib_modify_qp_is_ok() allows no
- * transitions of IB_QPT_DRIVER.
+ * A channel is in RTS or ERR, and can only change from RTS to ERR.  This function checks the change
+ * itself, because ib_modify_qp_is_ok() allows no transitions of IB_QPT_DRIVER.
  */
 static int channel_modify(struct nhca_qp *qp, const struct ib_qp_attr *attr, int mask)
 {
@@ -156,7 +156,7 @@ static int UVERBS_HANDLER(NHCA_METHOD_CHANNEL_ACQUIRE)(struct uverbs_attr_bundle
 		goto unlock;
 	err = uverbs_copy_to(attrs, NHCA_ATTR_CHANNEL_ACQUIRE_RESP_IDS, ids,
 			     count * sizeof(*ids));
-	/* After this error user space does not know the ids, so it cannot release the rCxts. */
+	/* After this error user space has not received the ids, so it cannot release the rCxts. */
 	if (err)
 		nhca_channel_release(qp->channel, ids, count);
 unlock:
@@ -215,7 +215,7 @@ static int UVERBS_HANDLER(NHCA_METHOD_CHANNEL_QUERY)(struct uverbs_attr_bundle *
 					     sizeof(info));
 }
 
-/* UVERBS_ACCESS_READ: with UVERBS_ACCESS_WRITE, a concurrent doorbell would fail with EBUSY. */
+/* UVERBS_ACCESS_READ, because with UVERBS_ACCESS_WRITE a concurrent doorbell would get EBUSY. */
 DECLARE_UVERBS_NAMED_METHOD(NHCA_METHOD_CHANNEL_ACQUIRE,
 			    UVERBS_ATTR_IDR(NHCA_ATTR_CHANNEL_ACQUIRE_HANDLE, UVERBS_OBJECT_QP,
 					    UVERBS_ACCESS_READ, UA_MANDATORY),

@@ -13,7 +13,10 @@
 #include "verbs.h"
 #include "../transport/qp.h"
 
-/* nhca_dev.stats has plain pointers.  On x86, per-CPU pointers have another address space. */
+/*
+ * nhca_dev.stats has plain pointers.  On x86, per-CPU pointers are in another address space of the
+ * compiler.
+ */
 static void *counters_entry(struct nhca_counters __percpu *counters)
 {
 	return (void *)(__force unsigned long)counters;
@@ -31,7 +34,7 @@ static struct nhca_counters __percpu *entry_counters(void *entry)
 static void nhca_qp_count_in(struct ib_qp *ibqp, struct nhca_counters __percpu *counters)
 {
 	WRITE_ONCE(to_nhca_qp(ibqp)->who.counters, counters);
-	/* Waits for calls of nhca_count_add(), which have BHs disabled or are in RCU read sides. */
+	/* Wait for callers of nhca_count_add(), which have BHs disabled or are RCU readers. */
 	synchronize_rcu_expedited();
 }
 
@@ -76,7 +79,7 @@ int nhca_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp, u32 p
 	struct nhca_qp *qp = to_nhca_qp(ibqp);
 	int err = 0;
 
-	/* The core locks one counter: two requests may bind a QP to two counters at a time. */
+	/* The core locks only @counter, so another request may bind the QP to another counter. */
 	mutex_lock(&qp->modify);
 	if (ibqp->counter)
 		err = -EBUSY;

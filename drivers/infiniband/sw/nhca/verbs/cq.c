@@ -66,7 +66,7 @@ static int nhca_cq_setup(struct nhca_cq *cq, const struct ib_cq_init_attr *attr,
 		return err;
 	user.mem = cmd.cq;
 	nhca_cq_init(cq, !!udata);
-	/* Without a completion channel no program receives events, so none arms the CQ. */
+	/* Without a completion channel no program receives events, so no program arms the CQ. */
 	cq->arm_in_ring = udata && cq->ibcq.cq_context;
 	cq->timestamps = attr->flags & IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION;
 	err = nhca_ring_alloc(&cq->ring, attr->cqe, sizeof(struct nhca_cqe), udata ? &user : NULL);
@@ -210,7 +210,7 @@ int nhca_resize_cq(struct ib_cq *ibcq, unsigned int cqe, struct ib_udata *udata)
 }
 #endif
 
-/* Kernel consumers only: uverbs_cmd_mask has no IB_USER_VERBS_CMD_POLL_CQ. */
+/* For kernel consumers only, because uverbs_cmd_mask has no IB_USER_VERBS_CMD_POLL_CQ. */
 int nhca_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 {
 	struct nhca_cq *cq = to_nhca_cq(ibcq);

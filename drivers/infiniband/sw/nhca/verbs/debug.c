@@ -89,9 +89,10 @@ static int opcodes_show(struct seq_file *m, void *unused)
 DEFINE_SHOW_ATTRIBUTE(opcodes);
 
 /*
- * ib_device_ops.enable_driver: make the directory of the device.  No other device gets the name
- * until the core has called nhca_dealloc_driver(), which removes the directory.  The core calls
- * this function again after it has moved the device to another network namespace.
+ * ib_device_ops.enable_driver: make the directory of the device.  nhca_dealloc_driver() removes the
+ * directory.  If an older device, which was renamed, already has a directory of this name, the new
+ * device gets no directory.  The core calls this function again after it has moved the device to
+ * another network namespace.
  */
 int nhca_enable_driver(struct ib_device *ibdev)
 {

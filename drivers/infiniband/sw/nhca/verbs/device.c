@@ -25,16 +25,16 @@
 #define NHCA_FW_STR		"1.0.0"
 
 /*
- * Local CA ACK delay: the longest time from a packet to its ACK that a peer should expect, here
- * 4.096 us * 2^15 = 134 ms.  Usually an ACK takes some microseconds, but the host's scheduler
- * guarantees no maximum.
+ * Local CA ACK delay: the longest time from the arrival of a packet to its ACK that a peer should
+ * expect, here 4.096 us * 2^15 = 134 ms.  Usually an ACK takes some microseconds, but the host's
+ * scheduler guarantees no maximum.
  */
 #define NHCA_ACK_DELAY		15
 
 /*
- * rdma_cm and kernel consumers offer all that a device reports in their REQs, and some targets
- * refuse more than they have themselves.  Adapters usually have 16.  A QP accepts NHCA_MAX_RD_ATOM
- * anyway.
+ * Number of outstanding READs and atomics of a QP that devices report.  rdma_cm and kernel
+ * consumers offer this number in their REQs, and some targets refuse an offer above their own
+ * number.  Most adapters report 16.  ibv_modify_qp() accepts up to NHCA_MAX_RD_ATOM.
  */
 static unsigned int max_rd_atomic = 16;
 
@@ -48,7 +48,10 @@ static const struct kernel_param_ops max_rd_atomic_ops = {
 	.get = param_get_uint,
 };
 
-/* the RDMA core asks a device once, at its registration */
+/*
+ * The RDMA core stores the value for kernel consumers when it registers a device.
+ * ibv_query_device() and ibv_query_device_ex() return the current value.
+ */
 module_param_cb(max_rd_atomic, &max_rd_atomic_ops, &max_rd_atomic, 0644);
 MODULE_PARM_DESC(max_rd_atomic, "outstanding READs and atomics per QP that a device reports, 1 to 128 (default 16)");
 
@@ -81,7 +84,7 @@ int nhca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		.fw_ver = NHCA_FW_VER,
 		.sys_image_guid = ibdev->node_guid,
 		.max_mr_size = NHCA_MAX_MR_SIZE,
-		/* All sizes from PAGE_SIZE on: the driver uses pages of the CPU's page tables. */
+		/* All sizes from PAGE_SIZE on: the driver divides regions into pages itself. */
 		.page_size_cap = PAGE_MASK & U32_MAX,
 		.vendor_id = NHCA_VENDOR_ID,
 		.vendor_part_id = NHCA_VENDOR_PART_ID,
@@ -98,7 +101,7 @@ int nhca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 				    IB_DEVICE_MEM_MGT_EXTENSIONS |
 				    IB_DEVICE_MEM_WINDOW |
 				    IB_DEVICE_FLUSH_GLOBAL |
-				    /* only regions of files have this right */
+				    /* only regions of files can have IB_ACCESS_FLUSH_PERSISTENT */
 				    (NHCA_HAS_DIRECT ? IB_DEVICE_FLUSH_PERSISTENT : 0) |
 				    IB_DEVICE_ATOMIC_WRITE |
 				    IB_DEVICE_XRC |
@@ -118,7 +121,7 @@ int nhca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		.max_qp_rd_atom = rd_atomic,
 		.max_res_rd_atom = NHCA_MAX_QP * rd_atomic,
 		.max_qp_init_rd_atom = rd_atomic,
-		/* Atomic also with respect to CPUs that access the memory. */
+		/* Atomics are also atomic with respect to CPUs that access the memory. */
 		.atomic_cap = IB_ATOMIC_GLOB,
 		.masked_atomic_cap = IB_ATOMIC_NONE,
 		.max_mcast_grp = NHCA_MAX_MCAST_GRP,

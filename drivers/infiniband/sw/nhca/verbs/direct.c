@@ -13,7 +13,7 @@
 
 #define DIRECT_FLAGS	(NHCA_DIRECT_SYNC | NHCA_DIRECT_FLUSH_GLOBAL | NHCA_DIRECT_FLUSH_PERSISTENT)
 
-/* Return: the rights of a region that an RDMA core before 6.2 does not know. */
+/* Return: the FLUSH rights in @flags.  An RDMA core before 6.2 refuses access bits of FLUSH. */
 static int direct_flush_rights(u32 flags)
 {
 	return (flags & NHCA_DIRECT_FLUSH_GLOBAL ? IB_ACCESS_FLUSH_GLOBAL : 0) |
@@ -51,7 +51,8 @@ struct ib_mr *nhca_reg_direct(struct ib_pd *ibpd, const struct nhca_reg_mr_cmd *
 
 /*
  * Destroy the handle of a pool.  The process cannot do this while regions use the pool.  When the
- * context is closed, the regions may be destroyed later, and the last one frees the pool.
+ * context is closed, the core may destroy the handle before the regions; then the destruction of
+ * the last region frees the pool.
  */
 static int direct_pool_close(struct ib_uobject *uobj, enum rdma_remove_reason why,
 			     struct uverbs_attr_bundle *attrs)

@@ -2,9 +2,9 @@
 /*
  * Doorbells of user QPs: methods of UVERBS_OBJECT_QP.
  *
- * write() with IB_USER_VERBS_CMD_POST_SEND is no alternative.  ib_safe_file_access() refuses the
- * call if the process does not have the credentials with which the file was opened.  They differ if
- * the process has changed its user id, or has imported the context.
+ * The doorbell is not write() with IB_USER_VERBS_CMD_POST_SEND, because ib_safe_file_access()
+ * refuses write() if the process does not have the credentials with which the file was opened.  The
+ * credentials differ if the process has changed its user id, or has imported the context.
  */
 #include "objects.h"
 #include "verbs.h"
@@ -39,7 +39,7 @@ static int UVERBS_HANDLER(NHCA_METHOD_QP_RECV_DOORBELL)(struct uverbs_attr_bundl
 {
 	struct nhca_qp *qp = doorbell_qp(attrs, NHCA_ATTR_QP_RECV_DOORBELL_HANDLE);
 
-	/* Other kinds have no receive queue. */
+	/* Channels, and QPs with an indirection table, have no receive queue. */
 	if (qp->ops != &nhca_transport_qp_ops)
 		return -EINVAL;
 	nhca_recv_doorbell(qp);

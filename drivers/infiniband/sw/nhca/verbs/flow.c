@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Flow steering: creation of rules that direct frames to raw packet QPs.  ingress/frame.c
- * applies them.
+ * Flow steering: creation of rules that direct frames to raw packet QPs.  ingress/frame.c applies
+ * the rules.
  */
 #include <linux/slab.h>
 
@@ -135,7 +135,10 @@ int nhca_spec_rule(const struct ib_flow_attr *attr, struct nhca_steer_rule *rule
 	unsigned int i;
 	int err;
 
-	/* Default rules are for frames that the host does not use.  Only the host knows these. */
+	/*
+	 * Default rules are for frames that the host does not use, and the driver cannot determine
+	 * which frames these are.
+	 */
 	if (attr->type != IB_FLOW_ATTR_NORMAL || (attr->flags & ~IB_FLOW_ATTR_FLAGS_DONT_TRAP))
 		return -EOPNOTSUPP;
 	rule->priority = attr->priority;

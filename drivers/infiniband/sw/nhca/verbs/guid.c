@@ -14,9 +14,10 @@ static LIST_HEAD(guid_devs);
 static DEFINE_SPINLOCK(guid_lock);
 
 /*
- * Return: a GUID for a netdev with the MAC address @mac: its EUI-64 for @number 0, otherwise an
- * identifier without the universal bit that has @number in place of FF-FE.  The IPv6 of Linux tells
- * netdevs with one MAC address apart in the same way (net_device.dev_id).
+ * Return: a GUID for a netdev with the MAC address @mac.  For @number 0 the GUID is the modified
+ * EUI-64 of @mac, otherwise the same with @number in place of FF-FE and without the universal bit.
+ * Linux makes IPv6 addresses of netdevs that share a MAC address in this way, with
+ * net_device.dev_id.
  */
 static __be64 guid_of(const u8 *mac, u16 number)
 {

@@ -14,8 +14,8 @@
 					 IB_ACCESS_FLUSH_GLOBAL | IB_ZERO_BASED)
 
 /*
- * A device may ignore optional rights.  Relaxed ordering, the only optional right, has no meaning
- * for a CPU that copies.
+ * A device may ignore optional rights.  nhca ignores relaxed ordering, the only optional right,
+ * because a CPU that copies bytes has no such mode.
  */
 int nhca_check_access(int access)
 {
@@ -28,15 +28,15 @@ int nhca_check_access(int access)
 }
 
 /*
- * As nhca_check_access(), for regions of user space.  IB_ACCESS_HUGETLB is a hint: the driver looks
- * at the pages itself.
+ * As nhca_check_access(), for regions of user space.  IB_ACCESS_HUGETLB is ignored, because the
+ * driver determines the size of the pages itself.
  */
 static int nhca_check_user_access(int access)
 {
 	return nhca_check_access(access & ~(IB_ACCESS_ON_DEMAND | IB_ACCESS_HUGETLB));
 }
 
-/* Count a new region.  Return: 0; -ENOMEM: a limit is reached; or an injected error. */
+/* Count a new region.  Return: 0; -ENOMEM: a limit is reached; or an error of fault injection. */
 static int nhca_mr_get(struct ib_pd *ibpd)
 {
 	struct nhca_dev *dev = to_nhca_dev(ibpd->device);
@@ -272,7 +272,7 @@ int nhca_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice, u
 int nhca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {
 	struct nhca_dev *dev = to_nhca_dev(ibmr->device);
-	/* the region may be in another domain now, but in one of the same context and owner */
+	/* rereg may have moved the region to another domain, but that one has the same owner */
 	struct nhca_user *owner = to_nhca_pd(ibmr->pd)->owner;
 	int err;
 

@@ -56,8 +56,8 @@ static inline void nhca_obj_put(struct nhca_dev *dev, struct nhca_user *user, en
  * @resp: the response
  * @len: bytes of @resp
  *
- * An older provider has a shorter buffer, and gets the fields that it knows.  A newer provider has
- * a longer buffer, of which the rest is cleared.
+ * An older provider has a shorter buffer, and gets only the fields that fit.  A newer provider has
+ * a longer buffer, whose rest the function clears.
  * Context: process, sleeps.
  * Return: 0 or -EFAULT.
  */
@@ -75,8 +75,8 @@ static inline int nhca_respond(struct ib_udata *udata, void *resp, size_t len)
  * @len: bytes of @cmd
  * @least: bytes that every provider sends
  *
- * An older provider sends fewer bytes; the rest of @cmd is 0.  A newer provider may send more
- * bytes, which must be 0.
+ * An older provider sends fewer bytes, and the function sets the rest of @cmd to 0.  A newer
+ * provider may send more bytes, which must be 0.
  * Context: process, sleeps.
  * Return: 0; -EFAULT; -EINVAL: fewer than @least bytes; -EOPNOTSUPP: a field that this driver does
  * not know is not 0.
@@ -211,7 +211,7 @@ void nhca_qp_uncount(struct nhca_qp *qp);
 /**
  * struct nhca_qp_ops - what differs between kinds of QPs
  * @create: called by nhca_create_qp(), which has set dev, who and user of the QP.  The function
- *          counts the QP by nhca_qp_count(), and undoes this if it fails.
+ *          counts the QP by nhca_qp_count(), and undoes the count if it fails.
  *          Return: 0; -EOPNOTSUPP, -EINVAL: wrong attributes; -ENOMEM; errors of nhca_request(),
  *          nhca_respond(), nhca_qpn_reserve(), nhca_qp_init() and nhca_channel_create().
  * @modify: called by nhca_modify_qp()
@@ -253,7 +253,7 @@ int nhca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 int nhca_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		   const struct ib_recv_wr **bad_wr);
 
-/* resource.c */
+/* resource.c; the first two are functions for nhca_qp_ops.dump */
 int nhca_transport_dump(struct nhca_qp *qp, struct sk_buff *msg, bool raw);
 int nhca_channel_res_dump(struct nhca_qp *qp, struct sk_buff *msg, bool raw);
 int nhca_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq);

@@ -28,8 +28,8 @@ const struct uapi_definition nhca_uapi_defs[] = {
 const struct ib_device_ops nhca_dev_ops = {
 	.owner = THIS_MODULE,
 	/*
-	 * This number is not a value of the kernel's enum.  The core only compares it, and the
-	 * provider's match table has the same number.
+	 * This number is not a value of the kernel's enum.  The core only compares the number, and
+	 * the provider's match table has the same number.
 	 */
 	.driver_id = (enum rdma_driver_id)NHCA_RDMA_DRIVER_ID,
 	.uverbs_abi_ver = NHCA_ABI_VERSION,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Performance management agent (IBTA 16.1): answers requests for the counters of the port.  The
- * RDMA core asks it for the files in /sys/class/infiniband/NAME/ports/1/counters.
+ * RDMA core sends such requests for the files in /sys/class/infiniband/NAME/ports/1/counters.
  */
 #include <rdma/ib_mad.h>
 #include <rdma/ib_pma.h>
@@ -13,7 +13,7 @@
 #define NHCA_PMA_VERSION	1
 /* PortSelect that means all ports */
 #define NHCA_PMA_ALL_PORTS	0xff
-/* Time to an answer: at most 4.096 us * 2^18, that is 1 s */
+/* Maximum time from a request to its response: 4.096 us * 2^18 = 1.07 s */
 #define NHCA_PMA_RESP_TIME	18
 /* PortXmitData and PortRcvData count in units of 4 bytes. */
 #define NHCA_PMA_DATA_UNIT	4
@@ -67,8 +67,8 @@ static void nhca_pma_counters_ext(const u64 *v, struct ib_pma_mad *out)
 	struct ib_pma_portcounters_ext *c = (struct ib_pma_portcounters_ext *)out->data;
 	u64 sent = v[NHCA_CNT_SENT_PKTS], rcvd = v[NHCA_CNT_RCVD_PKTS];
 	/*
-	 * A packet that a CPU counts meanwhile may be in only one of the two sums, so limit the
-	 * smaller one.
+	 * A packet that a CPU counts meanwhile may be in the multicast sum, but not in the sum of
+	 * all packets.  The limit keeps the differences below from becoming negative.
 	 */
 	u64 sent_mcast = min(v[NHCA_CNT_SENT_MCAST_PKTS], sent);
 	u64 rcvd_mcast = min(v[NHCA_CNT_RCVD_MCAST_PKTS], rcvd);

@@ -13,9 +13,10 @@ struct ib_mad;
  * @in:     the request
  * @out:    becomes the response
  *
- * Get of ClassPortInfo, PortCounters and PortCountersExtended is answered (IBTA 16.1.3, 16.1.4).
- * Data counters count payload in units of 4 bytes.  Set, and other attributes, get the status that
- * 13.4.7 gives to a combination of method and attribute that is not supported.
+ * The function answers Get of ClassPortInfo, PortCounters and PortCountersExtended (IBTA 16.1.3,
+ * 16.1.4).  Data counters count payload (of raw packet QPs: whole frames) in units of 4 bytes.  For
+ * Set and for other attributes the response has the status of 13.4.7 for a method and attribute
+ * that are not supported together.
  * Context: any.
  * Return: IB_MAD_RESULT_SUCCESS; with IB_MAD_RESULT_REPLY if @out is to be sent, otherwise the core
  * passes the request to its agents.

@@ -99,8 +99,8 @@ int nhca_get_numa_node(struct ib_device *ibdev)
 }
 
 /*
- * The speed of the netdev in units of 100 Mbit/s.  The width and speed of struct ib_port_attr are
- * those of the slowest combination that is not below it; this is the true value.
+ * Report the speed of the netdev in units of 100 Mbit/s.  Width and speed of struct ib_port_attr
+ * only approximate this value.
  */
 int nhca_query_port_speed(struct ib_device *ibdev, u32 port, u64 *speed)
 {
@@ -145,8 +145,8 @@ int nhca_add_gid(const struct ib_gid_attr *attr, void **context)
 	ndev = rcu_dereference(attr->ndev);
 	ifindex = ndev ? ndev->ifindex : 0;
 	/*
-	 * The core offers the addresses of all netdevs above that of the device.  The device has no
-	 * sockets and no routes in another network namespace.
+	 * The core offers the addresses of all netdevs above the device's netdev.  The device has
+	 * no sockets and no routes in another network namespace.
 	 */
 	if (ndev && !net_eq(dev_net(ndev), nhca_net_ns(dev->nn))) {
 		foreign = true;

@@ -30,7 +30,7 @@ static int nhca_qp_check_type(const struct ib_qp_init_attr *init, bool user)
 	case IB_QPT_UD:
 		break;
 	case IB_QPT_RAW_PACKET:
-		/* The core has checked CAP_NET_RAW.  Kernel consumers can use the netdev. */
+		/* The core has checked CAP_NET_RAW.  Kernel consumers can use the netdev itself. */
 		if (!user)
 			return -EOPNOTSUPP;
 		break;
@@ -208,7 +208,10 @@ static int nhca_qp_apply(struct nhca_qp *qp, const struct ib_qp_attr *attr, int 
 	/* If the consumer names the current state, it must be the right one. */
 	if ((mask & IB_QP_CUR_STATE) && attr->cur_qp_state != cur)
 		return -EINVAL;
-	/* Older kernels allow IB_QP_RATE_LIMIT for raw packet QPs only: it is checked below. */
+	/*
+	 * ib_modify_qp_is_ok() of older kernels allows IB_QP_RATE_LIMIT for raw packet QPs only, so
+	 * the next condition checks this flag.
+	 */
 	if (!ib_modify_qp_is_ok(cur, new, qp->ibqp.qp_type, mask & ~IB_QP_RATE_LIMIT))
 		return -EINVAL;
 	if ((mask & IB_QP_RATE_LIMIT) &&
@@ -354,7 +357,7 @@ int nhca_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 {
 	struct nhca_qp *qp = to_nhca_qp(ibqp);
 
-	/* see nhca_destroy_qp() */
+	/* nhca_destroy_qp() may be running, and waits for this read-side section */
 	rcu_read_lock();
 	READ_ONCE(qp->ops)->query(qp, attr);
 	rcu_read_unlock();

@@ -83,9 +83,9 @@ static int res_table(struct sk_buff *msg, const struct nhca_res_field *fields, u
 /*
  * ---- queue pairs and channels ----
  *
- * The core reports qpn, type and state.  The table does not show oldest_wr_id, because programs use
- * pointers as wr_id, and any user may read the table.  The raw struct has this field, because
- * reading the struct needs CAP_NET_ADMIN.
+ * The core reports qpn, type, state, dest_qpn, sq_psn and rq_psn.  The table does not show
+ * oldest_wr_id, because programs use pointers as wr_id, and any user may read the table.  The raw
+ * struct has this field, because reading the struct needs CAP_NET_ADMIN.
  */
 
 static const struct nhca_res_field qp_fields[] = {
@@ -183,7 +183,7 @@ static int qp_dump(struct sk_buff *msg, struct nhca_qp *qp, bool raw)
 {
 	int err;
 
-	/* nhca_destroy_qp() may be running: see there */
+	/* nhca_destroy_qp() may be running, and waits for this read-side section */
 	rcu_read_lock();
 	err = READ_ONCE(qp->ops)->dump(qp, msg, raw);
 	rcu_read_unlock();

@@ -153,7 +153,7 @@ int nhca_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 		return -EINVAL;
 	if (!max_wr || max_wr > NHCA_MAX_SRQ_WR)
 		return -EINVAL;
-	/* check the new limit, or the limit that is armed already if there is no new one */
+	/* check the new limit; without a new limit, check the limit that is armed already */
 	if ((mask & IB_SRQ_LIMIT ? attr->srq_limit : READ_ONCE(srq->limit)) > max_wr)
 		return -EINVAL;
 
@@ -183,7 +183,7 @@ int nhca_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 {
 	struct nhca_srq *srq = to_nhca_srq(ibsrq);
 
-	/* The core has checked that no QP uses the SRQ, but XRC targets still look it up. */
+	/* The core has checked that no QP uses the SRQ, but XRC targets may still look it up. */
 	nhca_srq_unlist(srq);
 	nhca_srq_stop(srq);
 	nhca_rwq_free(&srq->wq);

@@ -50,7 +50,7 @@ void nhca_dispatch_port_event(struct nhca_dev *dev, enum ib_event_type event);
 u32 nhca_recover(struct nhca_dev *dev, enum nhca_channel_error why);
 
 /**
- * nhca_port_counters - add up all counters of a device, also those that QPs were bound to
+ * nhca_port_counters - add up all counters of a device, its rdma counters, and ended rdma counters
  * @dev:    the device
  * @values: filled in: NHCA_CNT_MAX sums
  * Context: process.

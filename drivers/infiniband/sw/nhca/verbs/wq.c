@@ -181,7 +181,7 @@ static struct nhca_ind_table *to_nhca_table(struct ib_rwq_ind_table *table)
 	return container_of(table, struct nhca_ind_table, ibtable);
 }
 
-/* The core stores the table, and does not destroy its work queues before the table. */
+/* The core stores the table, and does not destroy the work queues of a table before the table. */
 int nhca_create_rwq_ind_table(struct ib_rwq_ind_table *table,
 			      struct ib_rwq_ind_table_init_attr *init, struct ib_udata *udata)
 {

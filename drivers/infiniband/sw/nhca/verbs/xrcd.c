@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * XRC domains.  An XRC domain has no state: the driver compares addresses of struct ib_xrcd.  The
- * core keeps the list of the QPs in a domain.
+ * XRC domains.  An XRC domain has no state but its owner: the driver compares addresses of struct
+ * ib_xrcd.  The core has the list of the QPs in a domain.
  */
 #include "objects.h"
 
