@@ -161,7 +161,7 @@ static void check_number(const char *name, const char *text, unsigned long min, 
 	errno = 0;
 	value = text ? strtoul(text, &end, 0) : 0;
 	if (!text || *text < '0' || *text > '9' || *end || errno || value < min || value > max)
-		stop(MISUSED, "%s%s%s: wants %s from %lu to %lu", name, text ? " " : "",
+		stop(MISUSED, "%s%s%s: needs %s from %lu to %lu", name, text ? " " : "",
 		     text ? text : "", what, min, max);
 }
 
@@ -185,7 +185,7 @@ static void check_probability(const char *text)
 		good = ppm <= 1000000;
 	}
 	if (!good || strcmp(p, "%") || !ppm)
-		stop(MISUSED, "probability%s%s: wants a percentage above 0%% and up to 100%%, with at most four decimals, such as 25%% or 0.1%%",
+		stop(MISUSED, "probability%s%s: needs a percentage above 0%% and up to 100%%, with at most four decimals, such as 25%% or 0.1%%",
 		     text ? " " : "", text ? text : "");
 }
 
@@ -200,7 +200,7 @@ static void check_argument(const struct kind *k, const char *text)
 	while (*choice && (!text || strcmp(*choice, text)))
 		choice++;
 	if (!*choice)
-		stop(MISUSED, "%s%s%s: wants %s: %s", k->name, text ? " " : "", text ? text : "",
+		stop(MISUSED, "%s%s%s: needs %s, one of: %s", k->name, text ? " " : "", text ? text : "",
 		     k->what, list_choice(k->words));
 }
 
@@ -287,7 +287,7 @@ static void command(const char *device, const char *text)
 {
 	FILE *f = open_file(device, "faults", "w");
 
-	/* the driver takes each write as one command */
+	/* the driver handles each write as one command */
 	if (write(fileno(f), text, strlen(text)) == (ssize_t)strlen(text)) {
 		fclose(f);
 		return;
@@ -299,7 +299,7 @@ static void command(const char *device, const char *text)
 		stop(FAILED, "%s: no such rule; 'nhca-fault list %s' shows the rules",
 		     text, device);
 	case ENOSPC:
-		stop(FAILED, "%s has the maximum number of rules; remove one", device);
+		stop(FAILED, "%s already has the maximum of 64 rules: remove a rule first", device);
 	case EOPNOTSUPP:
 		stop(FAILED, "framework: this kernel has no fault injection framework (CONFIG_FAULT_INJECTION_DEBUG_FS); use probability or every instead");
 	default:
@@ -366,7 +366,7 @@ static void check_words(const char *device, const struct kind *k, char **argv)
 		else if (w->bit == OPCODE && *argv)
 			check_opcode(device, *argv);
 		else if (w->bit == OPCODE)
-			stop(MISUSED, "opcode: wants a name; 'nhca-fault opcodes' lists them");
+			stop(MISUSED, "opcode: needs a name; 'nhca-fault opcodes' lists them");
 		else
 			check_number(w->name, *argv, w->min, w->max, "a number");
 		if (!*argv)
@@ -395,7 +395,7 @@ static void add(const char *device, char **argv)
 		strcat(strcat(text, " "), *word);
 	}
 	command(device, text);
-	/* with "now" the driver adds no rule, so there is none to print */
+	/* with "now" the driver adds no rule, so there is no rule to print */
 	if (!argument || !argv[2] || strcmp(argv[2], "now"))
 		show_rules(device, true);
 }
@@ -470,7 +470,7 @@ int main(int argc, char **argv)
 		opcodes();
 	} else if (!strcmp(what, "add") || !strcmp(what, "remove")) {
 		if (!device)
-			stop(MISUSED, "%s: wants a device, such as %s nhca0", what, what);
+			stop(MISUSED, "%s: needs a device, such as %s nhca0", what, what);
 		check_device(device);
 		if (*what == 'a') {
 			add(device, argv + 3);

@@ -206,7 +206,7 @@ def refusals():
             ("without root", ["--once"], {"user": "nobody"}, "sudo nhcatop.*--no-trace"),
             ("an invalid interval", ["--once", "-i", "soon"], {}, "'soon' is no interval.*such as 2"),
             ("an unknown column", ["--once", "-s", "size"], {}, "'size'.*bytes"),
-            ("an unknown device", ["--once", "eth0"], {}, f"eth0 is no nhca device.*{DEVICE}"),
+            ("an unknown device", ["--once", "eth0"], {}, f"eth0 is not an nhca device.*{DEVICE}"),
             ("no terminal", [], {"stdin": subprocess.DEVNULL}, "no terminal.*--once"),
             ("--json without --once", ["--json"], {}, "--once"),
             ("an unknown option", ["--fast"], {}, "--fast.*--help")):

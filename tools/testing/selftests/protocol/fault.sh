@@ -91,7 +91,7 @@ wrongs=0
 d=$RDMA_DEV
 wrong 2 'commands are add, list, remove'
 wrong 2 'commands are add, list, remove' delete
-wrong 2 'wants a device' add
+wrong 2 'needs a device' add
 wrong 1 "there is: $d" add nhca9 drop
 wrong 1 "there is: $d" list nhca9
 wrong 2 'the kinds are: drop, delay' add "$d"
