@@ -26,7 +26,7 @@ static struct nhca_cq *create_cq(struct ibv_context *context,
 	if (ret)
 		goto err_free;
 
-	/* This requests timestamps from the kernel if attr->wc_flags have them. */
+	/* The command requests timestamps from the kernel if attr->wc_flags have them. */
 	ret = nhca_cmd_create_cq_ex(context, attr, &cq->vcq, &cmd.ibv_cmd, sizeof(cmd),
 				    &resp.ibv_resp, sizeof(resp), 0);
 	if (ret)
@@ -139,8 +139,8 @@ static bool arm_in_ring(struct nhca_cq *cq, uint32_t kind)
 
 	arm = nhca_load(&hdr->arm_seq);
 	/*
-	 * Keep a request that no event has acknowledged, unless it is for solicited completions
-	 * and the new one is for all.
+	 * Keep a request that no event has acknowledged, unless that request is for solicited
+	 * completions and the new request is for all completions.
 	 */
 	if (arm == nhca_load(&hdr->arm_seq_acked) || (arm & NHCA_ARM_MASK) < kind)
 		nhca_store(&hdr->arm_seq, ((arm | NHCA_ARM_MASK) + 1) | kind);
@@ -198,7 +198,7 @@ int nhca_resize_cq(struct ibv_cq *ibcq, int cqe)
 		ret = EPROTO;
 	if (ret) {
 		verbs_err(verbs_get_ctx(ibcq->context),
-			  "CQ %u: mapping the resized ring failed (%d), destroy the CQ\n",
+			  "CQ %u: cannot map the ring after a resize (error %d): the CQ cannot be used any more, destroy it\n",
 			  ibcq->handle, ret);
 		goto out;
 	}

@@ -95,7 +95,7 @@ static uint32_t read_byte_len(struct ibv_cq_ex *ibcq)
 	return to_ncq_ex(ibcq)->cqe->byte_len;
 }
 
-/* ibv_wc_read_invalidated_rkey() calls this, too. */
+/* ibv_wc_read_invalidated_rkey() also calls this function. */
 static __be32 read_imm_data(struct ibv_cq_ex *ibcq)
 {
 	const struct nhca_cqe *cqe = to_ncq_ex(ibcq)->cqe;
@@ -139,8 +139,8 @@ static uint64_t read_completion_ts(struct ibv_cq_ex *ibcq)
 }
 
 /*
- * Return: CLOCK_REALTIME - CLOCK_MONOTONIC_RAW in ns.  The latter is the mean of two readings, one
- * before and one after the reading of CLOCK_REALTIME.
+ * Return: CLOCK_REALTIME - CLOCK_MONOTONIC_RAW in ns.  CLOCK_MONOTONIC_RAW is the mean of two
+ * readings, one before and one after the reading of CLOCK_REALTIME.
  */
 static int64_t wall_offset(void)
 {

@@ -12,8 +12,8 @@
 #include "nhca.h"
 
 /*
- * Offsets and lengths of copies must be multiples of this, as on other adapters.  Test programs
- * check that other values are refused.
+ * Offsets and lengths of copies must be multiples of 4 bytes, as on other adapters.  Test programs
+ * of rdma-core check that other values are refused.
  */
 #define NHCA_DM_ALIGN 4
 

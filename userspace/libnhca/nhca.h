@@ -3,7 +3,7 @@
  * The nhca provider: rings that are shared with the kernel, and the verbs objects that own them.
  *
  * A function that is not inline and has no comment implements the verb of its name (struct
- * verbs_context_ops), as the manual page of that verb describes it.
+ * verbs_context_ops), as the manual page of the verb describes it.
  */
 #ifndef NHCA_PROVIDER_H
 #define NHCA_PROVIDER_H
@@ -211,10 +211,10 @@ struct nhca_fifo {
 
 /**
  * struct nhca_channel - a queue pair of type IBV_QPT_DRIVER
- * @qp:   the QP, which has no RQ; it must be the first member, because nhca_destroy_qp() frees the
- *        channel through a pointer to it
+ * @qp:   the QP, which has no RQ.  @qp must be the first member, because nhca_destroy_qp() frees
+ *        the channel through a pointer to @qp
  * @dv:   functions to post work requests
- * @fifo: the receive FIFO; @fifo.ring is empty if the channel has none
+ * @fifo: the receive FIFO; @fifo.ring is empty if the channel has no receive FIFO
  * @key:  key of the channel; a peer needs it to send to the channel
  */
 struct nhca_channel {
@@ -302,8 +302,8 @@ bool nhca_is_device(struct ibv_device *device);
 /* ---- ring.c ---- */
 
 /*
- * Load an index of a ring with acquire semantics.  It pairs with the release store of the kernel,
- * or of nhca_store().  Each index has one writer; see rdma/nhca-abi.h.
+ * Load an index of a ring with acquire semantics.  The load pairs with the release store of the
+ * kernel, or of nhca_store().  Each index has one writer; see rdma/nhca-abi.h.
  */
 static inline uint32_t nhca_load(const __u32 *index)
 {
@@ -332,7 +332,7 @@ static inline void *nhca_slot(const struct nhca_ring *ring, uint32_t index)
  * @entries: number of entries; the function rounds it up to a power of two
  * @stride: bytes of an entry: nhca_send_stride(), nhca_recv_stride(), ...
  * @type: NHCADV_RES_TYPE_*
- * @mem: output: the memory, for the command to the kernel; zeros: the kernel allocates it
+ * @mem: output: the memory, for the command to the kernel; zeros: the kernel allocates the ring
  * Return: 0 or ENOMEM.
  */
 int nhca_ring_place(struct nhca_ring *ring, struct ibv_pd *pd, uint32_t entries,
@@ -391,7 +391,7 @@ static inline void nhca_wq_unlock(struct nhca_wq *wq)
 /**
  * nhca_wq_sync - read both indices from the ring, which the kernel has just created or emptied
  * @wq: the queue
- * Context: nhca_wq_lock(), or no other thread knows the queue.
+ * Context: nhca_wq_lock(), or no other thread can use the queue yet.
  */
 void nhca_wq_sync(struct nhca_wq *wq);
 

@@ -143,8 +143,8 @@ enum nhcadv_channel_attr_mask {
  * struct nhcadv_channel_attr - attributes of a channel that can change
  * @recv_threshold, @send_threshold: with a threshold of n, every n-th completion on the receive
  *        (send) CQ is solicited: the completion raises an event if ibv_req_notify_cq() has armed
- *        the CQ with solicited_only.  Default: 1.  Completions that failed, and those of packets
- *        that the peer sent with IBV_SEND_SOLICITED, are always solicited.  0: only these are
+ *        the CQ with solicited_only.  Default: 1.  0: only completions in error, and completions
+ *        of packets that the peer sent with IBV_SEND_SOLICITED, which are always solicited
  * @quantum: as in struct nhcadv_channel_init_attr
  */
 struct nhcadv_channel_attr {
@@ -178,16 +178,16 @@ enum nhcadv_channel_error {
  * enum nhcadv_channel_counter - indices of nhcadv_channel_info.counters
  * @NHCADV_SENT_PACKETS, @NHCADV_SENT_BYTES: packets sent, and bytes of their payload
  * @NHCADV_RECEIVED_PACKETS, @NHCADV_RECEIVED_BYTES: packets received, and bytes of their payload
- * @NHCADV_DROP_FIFO:     the receive FIFO is full, or the channel has none
+ * @NHCADV_DROP_FIFO:     the receive FIFO is full, or the channel has no receive FIFO
  * @NHCADV_DROP_CQ:       completions that were lost because a CQ was full
  * @NHCADV_DROP_KEY:      the channel key is wrong
  * @NHCADV_DROP_JOB:      the packet belongs to another job
  * @NHCADV_DROP_NO_RCXT:  the channel does not own the rCxt; it may have released the rCxt
  * @NHCADV_DROP_RCXT_KEY: the id is old: the channel has released the rCxt and acquired it again
- * @NHCADV_DROP_STALE:    the tid is lower than that of the rCxt, or the transfer was cancelled
+ * @NHCADV_DROP_STALE:    the rCxt has had a higher tid, or the transfer was cancelled
  * @NHCADV_DROP_DUPLICATE: the packet arrived before, or the transfer is complete
  * @NHCADV_DROP_ABORTED:  memory protection refused an earlier packet of the transfer
- * @NHCADV_DROP_BUSY:     the rCxt has another transfer, or the kernel still uses bytes of this one
+ * @NHCADV_DROP_BUSY:     the rCxt has another transfer, or bytes of the transfer are in use
  * @NHCADV_DROP_UNSOLICITED: a notice, a challenge or payload of a read: no request is pending
  * @NHCADV_DROP_MISMATCH: the packet does not match the transfer that began with its tid
  * @NHCADV_DROP_NO_MEMORY: no memory for the state of the transfer, or for an answer
@@ -441,7 +441,7 @@ struct nhcadv_qp_ex *nhcadv_qp_ex_from_ibv_qp_ex(struct ibv_qp_ex *qp);
 /*
  * Send a packet to the receive FIFO of the peer.  ibv_wr_set_sge*() or ibv_wr_set_inline_data*()
  * set its payload, at most nhcadv_device_attr.max_packet bytes and at most
- * nhcadv_channel_info.segment bytes.  Without one of them the packet is empty.
+ * nhcadv_channel_info.segment bytes.  Without such a call the packet is empty.
  */
 static inline void nhcadv_wr_packet(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
 				    uint64_t cookie)
@@ -460,7 +460,7 @@ static inline void nhcadv_wr_write(struct nhcadv_qp_ex *qp, const struct nhcadv_
 }
 
 /*
- * Retransmit @length bytes of a write from @offset on.  @transfer is that of the write, which must
+ * Retransmit @length bytes of a write from @offset on.  @transfer describes the write, which must
  * have NHCADV_NOTIFY_INITIATOR.  @offset is a multiple of the segment.  @length is a multiple of
  * the segment, or extends to the end of the transfer.  The completion NHCADV_WC_WRITE has the wr_id
  * of nhcadv_wr_write().
@@ -474,8 +474,8 @@ static inline void nhcadv_wr_retransmit(struct nhcadv_qp_ex *qp, const struct nh
 
 /*
  * Read.  The work request is done when the read request has been sent.  If the peer has not
- * verified the address of this end in the last 256 to 512 seconds, it first sends a challenge,
- * which takes one more round trip.
+ * verified the address of this end in the last 256 to 512 seconds, the peer first sends a
+ * challenge, which takes one more round trip.
  */
 static inline void nhcadv_wr_read(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
 				  const struct nhcadv_transfer *transfer)
@@ -494,7 +494,7 @@ static inline void nhcadv_wr_cancel(struct nhcadv_qp_ex *qp, uint64_t local_rcxt
 }
 
 /*
- * Ask the rCxt of the peer which packets of @transfer it has received, from the packet at @offset
+ * Query which packets of @transfer the rCxt of the peer has received, from the packet at @offset
  * on.  @offset is a multiple of the segment.  The answer is a frame NHCADV_FRAME_STATUS.  The probe
  * or its answer may be lost.
  */
@@ -513,7 +513,7 @@ static inline void nhcadv_wr_probe(struct nhcadv_qp_ex *qp, const struct nhcadv_
  * The peer does not answer if a packet is lost, while it copies payload of the transfer, or while
  * its own channel writes or reads with @remote_rcxt: post the fence again after a round trip.  The
  * peer never answers after its rCxt has had a higher tid.  Both ends need NHCADV_DEVICE_FENCE.
- * Without it, ibv_wr_complete() here returns EOPNOTSUPP, and a peer does not answer.
+ * Without this capability, ibv_wr_complete() returns EOPNOTSUPP here, and a peer does not answer.
  */
 static inline void nhcadv_wr_fence(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
 				   uint64_t remote_rcxt, uint64_t local_rcxt, uint32_t tid)
@@ -533,8 +533,8 @@ static inline void nhcadv_wr_fence(struct nhcadv_qp_ex *qp, const struct nhcadv_
  * @NHCADV_WC_REMOTE_WRITE: receive CQ: all bytes of a peer's write were placed in local memory
  * @NHCADV_WC_REMOTE_READ: receive CQ: all bytes of a peer's read were placed at the peer
  *
- * On the send CQ, wr_id is the one of the work request.  On the receive CQ, it is the cookie of the
- * peer.  A transfer that was refused, or that has lost a packet, has at most NHCADV_WC_LOCAL.
+ * On the send CQ, wr_id is the wr_id of the work request.  On the receive CQ, wr_id is the cookie
+ * of the peer.  A transfer that was refused, or has lost a packet, has at most NHCADV_WC_LOCAL.
  *
  * ibv_poll_cq() also returns byte_len, qp_num, src_qp (QP number of the peer's channel), and in
  * ibv_wc.invalidated_rkey the index of the frame (NHCADV_WC_FRAME) or the tid (other kinds).
@@ -609,7 +609,7 @@ enum nhcadv_frame_kind {
 	NHCADV_FRAME_STATUS	= 2,	/* answer to nhcadv_wr_probe() or nhcadv_wr_fence() */
 };
 
-/* nhcadv_frame.status: state of the transfer at the rCxt that was probed */
+/* nhcadv_frame.status: state of the transfer at the rCxt that was probed or fenced */
 enum nhcadv_transfer_status {
 	NHCADV_TRANSFER_COMPLETE	= 0,	/* all bytes are in place */
 	NHCADV_TRANSFER_PARTIAL	= 1,	/* packets are missing: see nhcadv_frame_has() */

@@ -51,11 +51,11 @@ struct nhcadv_direct_pool *
 nhcadv_direct_alloc_pool(struct ibv_context *context,
 			 const struct nhcadv_direct_pool_init_attr *attr);
 
-/** nhcadv_direct_free_pool - free a pool.  Return: 0, or EBUSY if regions use it */
+/** nhcadv_direct_free_pool - free a pool.  Return: 0, or EBUSY if regions use the pool */
 int nhcadv_direct_free_pool(struct nhcadv_direct_pool *pool);
 
 enum {
-	/* an operation that writes ends when its bytes are on the disk and not only in its cache */
+	/* an operation that writes ends when its bytes are on the disk, not in the disk's cache */
 	NHCADV_DIRECT_SYNC = 1 << 0,
 };
 
@@ -64,7 +64,7 @@ enum {
  * @comp_mask: 0
  * @pool:   pool of the same device
  * @fd:     regular file or block device, open for reading, and for writing if @access has a right
- *          to write; it may be closed afterwards
+ *          to write; @fd may be closed afterwards
  * @flags:  NHCADV_DIRECT_SYNC or 0
  * @offset, @length: the part; multiples of the alignment of direct I/O, inside the file
  * @iova:   address of the first byte for peers and SGEs; a multiple of the page size
@@ -100,21 +100,22 @@ struct ibv_mr *nhcadv_direct_reg_file(struct ibv_pd *pd,
 
 /**
  * struct nhcadv_direct_info - state and counters of a region of a file
- * @reads:      I/O requests that have ended
- * @read_bytes: bytes that these have read
- * @refills:    blocks whose memory another operation needed before they were sent
- * @errors:     I/O requests that have failed, or have read less than they should
- * @last_error_offset: offset in the region at which the last of these has failed
- * @last_error: its errno; 0: none has failed
+ * @reads:      I/O requests of operations that read, which have ended
+ * @read_bytes: bytes that the I/O requests in @reads have read
+ * @refills:    blocks that were read, but lost their memory to another operation before they were
+ *              sent
+ * @errors:     I/O requests that have failed, or have moved fewer bytes than requested
+ * @last_error_offset: offset in the region at which the last I/O request in @errors has failed
+ * @last_error: errno of the last I/O request in @errors; 0: none has failed
  * @blocks:     blocks of the pool
  * @blocks_used: blocks in use now, by all regions of the pool
  * @blocks_most: largest number of blocks in use since the pool was made
- * @writes:     I/O requests that have written
- * @write_bytes: bytes that these have written
- * @edges:      I/O requests that have read a part of a block that was then changed and written
- * @splits:     blocks that were taken from an operation before all its bytes had come, because its
- *              peer was slow and others needed the memory
- * @lost:       blocks that were acknowledged and could not be written
+ * @writes:     I/O requests that write, which have ended
+ * @write_bytes: bytes that the I/O requests in @writes have written
+ * @edges:      I/O requests that have read a block before a part of it was changed and written
+ * @splits:     blocks that went to the disk before all bytes of the operation had arrived, because
+ *              its peer was slow and other operations needed the memory
+ * @lost:       acknowledged blocks that could not be written
  * @flushes:    flushes that have ended
  * @dirty:      blocks that have to be written
  */
@@ -146,10 +147,11 @@ struct nhcadv_direct_info {
 int nhcadv_direct_query(struct ibv_mr *mr, struct nhcadv_direct_info *info);
 
 /**
- * nhcadv_direct_sync - make what was written to a region durable
+ * nhcadv_direct_sync - make all bytes that were written to a region durable
  * @mr: from nhcadv_direct_reg_file()
  *
- * Afterwards all bytes of operations that had ended are on the disk, and not only in its cache.
+ * Afterwards all bytes of operations that had ended before the call are on the disk, and not only
+ * in the disk's cache.
  * Return: 0; EOPNOTSUPP; EINVAL: @mr is another region; another errno: some bytes were lost since
  * the last flush of the region, or the file cannot be made durable.
  */

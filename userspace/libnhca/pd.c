@@ -104,7 +104,7 @@ struct ibv_pd *nhca_alloc_parent_domain(struct ibv_context *context,
 	if (!pd)
 		return NULL;
 
-	/* The PD may be a parent domain, too: then take the protection domain below it. */
+	/* attr->pd may itself be a parent domain: then use the protection domain of attr->pd. */
 	pd->of = to_npd(attr->pd)->of ?: to_npd(attr->pd);
 	atomic_fetch_add(&pd->of->users, 1);
 	if (attr->td) {

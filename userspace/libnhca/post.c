@@ -3,7 +3,7 @@
  * ibv_post_send(), ibv_post_recv(), ibv_post_srq_recv() and the doorbells.
  *
  * The checks here let a wrong work request fail without moving the QP to the error state.  The
- * kernel does not rely on them, and repeats all of them.
+ * kernel does not rely on these checks, and repeats all of them.
  */
 #include <errno.h>
 #include <string.h>
@@ -120,8 +120,8 @@ int nhca_sq_doorbell(struct ibv_qp *ibqp)
 
 /*
  * Return: true if new receive requests need a doorbell, which is the case only in the error state.
- * The barrier pairs with that of the kernel, which sets the flag and then reads the producer index.
- * Either this thread sees the flag, or the kernel sees the new entries.
+ * The barrier pairs with the barrier of the kernel, which sets the flag and then reads the producer
+ * index.  Either this thread sees the flag, or the kernel sees the new entries.
  */
 static bool wants_doorbell(struct nhca_wq *wq)
 {
@@ -249,7 +249,7 @@ static int put_send(struct nhca_qp *qp, struct nhca_send_wqe *wqe,
 	if (ret)
 		return ret;
 
-	/* Requests without outgoing data ignore IBV_SEND_INLINE, as those of ibv_qp_ex do. */
+	/* Ignore IBV_SEND_INLINE of a request without outgoing data, as nhca_wr_begin() does. */
 	if (!(INLINE_OPS & (1u << wr->opcode)))
 		wqe->flags &= ~NHCA_SEND_INLINE;
 	/* LOCAL_INV and BIND_MW have no data: ignore the SGEs, which the caller need not clear. */
@@ -294,8 +294,8 @@ static int post_sends(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 	nhca_wq_unlock(sq);
 
 	/*
-	 * Make one system call for the whole list.  Its error takes precedence over that of a
-	 * request that was not posted.
+	 * Make one system call for the whole list.  An error of the call takes precedence over the
+	 * error of a request that was not posted.
 	 */
 	err = nhca_sq_doorbell(ibqp);
 	if (err) {

@@ -150,7 +150,7 @@ static int resize(struct nhca_srq *srq, struct ibv_srq_attr *attr,
 		ret = EPROTO;
 	if (ret) {
 		verbs_err(verbs_get_ctx(srq->vsrq.srq.context),
-			  "SRQ %u: mapping the resized ring failed (%d), destroy the SRQ\n",
+			  "SRQ %u: cannot map the ring after a resize (error %d): the SRQ cannot be used any more, destroy it\n",
 			  srq->srqn, ret);
 		srq->wq.max_wr = 0;
 		goto out;

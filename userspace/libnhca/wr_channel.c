@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * nhcadv_wr_*(): work requests of channels.  The checks here let a wrong work request fail without
- * moving the channel to the error state.  The kernel does not rely on them, and repeats all of
- * them.
+ * moving the channel to the error state.  The kernel does not rely on these checks, and repeats all
+ * of them.
  */
 #include <errno.h>
 

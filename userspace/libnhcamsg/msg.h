@@ -18,8 +18,8 @@
  * Most calls go to files further down in this list.  Exceptions: all files call msg_ep.c to store
  * completions, and msg_sched.c to have a peer served.  msg_wire.c passes packets to msg_grant.c,
  * msg_stream.c and msg_transfer.c.  msg_transfer.c, msg_lane.c and msg_stream.c report to msg_op.c,
- * and take bytes to transfer from there.  Files below msg_peer.c report to msg_peer.c what proves
- * that a route is alive, and get routes from there.
+ * and msg_transfer.c takes bytes to transfer from msg_op.c.  Files below msg_peer.c report to
+ * msg_peer.c which packets prove that a route is alive, and get routes from msg_peer.c.
  *
  * A port is a local device and its channel.  A route joins a port to a channel of the peer.  A lane
  * is a pair of rCxts, one at each end of a route, for one transfer at a time; only this side starts
@@ -99,12 +99,12 @@ struct msg_piece {
  * @LANE_FREE:   no transfer; work requests may still be outstanding
  * @LANE_WRITE:  a write is in progress
  * @LANE_READ:   a read is in progress
- * @LANE_SOURCE: no byte of a read has arrived: probes ask the peer whether it refused the read
- * @LANE_FENCE:  the peer is asked to refuse late packets of a write that was abandoned
+ * @LANE_SOURCE: no byte of a read has arrived: probes query whether the peer refused the read
+ * @LANE_FENCE:  the write was abandoned: requests let the peer refuse late packets of the write
  * @LANE_RELEASE: the peer places no more bytes of a write.  The write is being cancelled here,
  *               because packets may still refer to its memory
  * @LANE_CANCEL: a read is being cancelled here
- * @LANE_RENEW:  the tids are used up: the peer is asked for another rCxt
+ * @LANE_RENEW:  the tids are used up: requests let the peer grant another rCxt
  */
 enum lane_state { LANE_FREE, LANE_WRITE, LANE_READ, LANE_SOURCE, LANE_FENCE, LANE_RELEASE,
 		  LANE_CANCEL, LANE_RENEW };
@@ -128,7 +128,7 @@ enum lane_state { LANE_FREE, LANE_WRITE, LANE_READ, LANE_SOURCE, LANE_FENCE, LAN
  * @wrs:    work requests that are not done
  * @tries:  unanswered probes, answers NHCADV_TRANSFER_NONE, and fences in a row; for the backoff
  * @resent: packets of the transfer were retransmitted, or the transfer was started again
- * @cancelled: LANE_CANCEL: no more bytes land here.  LANE_RELEASE: no packet refers to the memory
+ * @cancelled: LANE_CANCEL: no more bytes are placed.  LANE_RELEASE: no packet refers to the memory
  */
 struct msg_lane {
 	struct list_node node;
@@ -597,7 +597,7 @@ void msg_lane_requeue(struct msg_route *route, struct msg_lane *lane);
 void msg_lane_begin(struct msg_route *route, struct msg_lane *lane);
 /** msg_lane_redrive - post the whole transfer again with a higher tid */
 void msg_lane_redrive(struct msg_route *route, struct msg_lane *lane);
-/** msg_lane_fence - abandon a write: ask the peer to refuse late packets */
+/** msg_lane_fence - abandon a write, and request that the peer refuses late packets */
 void msg_lane_fence(struct msg_route *route, struct msg_lane *lane);
 /** msg_lane_cancel - abandon a read: cancel it here */
 void msg_lane_cancel(struct msg_route *route, struct msg_lane *lane);

@@ -16,7 +16,7 @@
  * slower sending would not reduce it.  If no answer arrives at all, the window is halved.
  *
  * A slow link with a deep queue loses nothing: packets wait in the queue for seconds, so that the
- * library takes them for lost and probes.  Therefore the window does not grow while the smoothed
+ * library considers them lost and probes.  Therefore the window does not grow while the smoothed
  * time exceeds the fastest round trip time by more than QUEUE, as in LEDBAT (RFC 6817).  If the
  * difference is 2 * QUEUE or more, the window shrinks by a quarter per window of completed bytes,
  * but not below its initial size, because the path may have become longer.

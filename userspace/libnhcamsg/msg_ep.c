@@ -255,8 +255,8 @@ void msg_ep_lock(struct nhcadv_msg_ep *ep)
 
 /*
  * Other threads sleep on file descriptors.  This thread may have consumed the event that would have
- * woken them.  Therefore this function makes ep->wake readable if there is work or a completion,
- * and sets ep->timer if a timer of a peer is earlier.
+ * woken another thread.  Therefore this function makes ep->wake readable if there is work or a
+ * completion, and sets ep->timer if a timer of a peer is earlier.
  */
 void msg_ep_unlock(struct nhcadv_msg_ep *ep)
 {

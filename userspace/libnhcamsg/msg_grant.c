@@ -55,7 +55,7 @@ static bool same_channel(const struct msg_route *route)
 }
 
 /*
- * Lanes from index route->want on are not wanted.  Release the local rCxts of those among them that
+ * Lanes from index route->want on are not wanted.  Release the local rCxts of these lanes, if they
  * have no transfer and no work request.
  */
 static void retire(struct msg_route *route)
@@ -72,7 +72,7 @@ static void retire(struct msg_route *route)
 			continue;
 		/*
 		 * Keep the remote rCxt until a grant of the peer does not name it: the peer may not
-		 * know yet that this side wants fewer rCxts.
+		 * have received yet that this side wants fewer rCxts.
 		 */
 		ids[n++] = lane->local_rcxt;
 		lane->local_rcxt = 0;
@@ -327,7 +327,8 @@ void msg_grant_came(struct msg_route *route, const struct msg_grant *grant)
 	if (!grant_ok(route, grant))
 		return;
 	/*
-	 * The peer is alive, so a grant of ours that it has not confirmed was lost: repeat it now.
+	 * The peer is alive, so our last grant was lost if the peer has not confirmed it: repeat
+	 * the grant now.
 	 */
 	if (route->grant_known != route->grant && route->grant_tries > 1)
 		msg_grant_soon(route);
@@ -343,7 +344,7 @@ void msg_grant_came(struct msg_route *route, const struct msg_grant *grant)
 		msg_lane_new_remote(route, &route->lanes[i],
 				    i < grant->count ? grant->rcxts[i] : 0);
 	msg_send_granted(route);
-	/* A dead route may work with the other channel of this grant: probe it now. */
+	/* A dead route may work with the channel in this grant: probe the route now. */
 	if (!route->alive)
 		route->ping = 0;
 }
@@ -387,8 +388,8 @@ void msg_fence_came(struct msg_route *route, const struct msg_fence *fence)
 	uint64_t rcxt = route->granted[fence->lane];
 
 	/*
-	 * A released rCxt accepts no packet, so it is fenced already.  If the peer wants another
-	 * rCxt, it does not know our last grant: repeat the grant.
+	 * A released rCxt accepts no packet, so it is fenced already.  If the peer requests another
+	 * rCxt, it has not received our last grant: repeat the grant.
 	 */
 	if (!rcxt || rcxt != fence->rcxt || (fence->tid <= route->refused[fence->lane] &&
 					     fence->tid != UINT32_MAX)) {

@@ -77,7 +77,7 @@ bool msg_op_again(struct msg_op *op, uint64_t offset, uint32_t length)
 
 	if (op->status)
 		return true;
-	/* A timer may call this after msg_pump(): the peer needs another turn in this pass. */
+	/* A timer may run after msg_pump(): the peer needs another turn in this pass. */
 	msg_peer_ready(op->peer);
 	if (!op->length) {
 		op->begun = false;

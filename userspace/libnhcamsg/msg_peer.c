@@ -154,9 +154,9 @@ void msg_peer_move(struct msg_peer *peer, const struct msg_address *address)
 
 /*
  * A packet of an earlier connection of either side names another session, and is ignored.  A peer
- * that is connecting does not know our session yet, or knows an old one.  Its grant is answered, so
- * that the peer learns our session.  The rCxts of the grant are not used, because the grant may
- * itself be a late packet of an earlier connection.
+ * that is connecting has not received our session yet, or has an old one.  Its grant is answered,
+ * so that the peer receives our session.  The rCxts of the grant are not used, because the grant
+ * may itself be a late packet of an earlier connection.
  */
 enum msg_session msg_session_came(struct msg_peer *peer, uint32_t theirs, uint32_t ours, bool grant)
 {
@@ -368,7 +368,7 @@ static int route_new(struct msg_peer *peer, const struct msg_address *address)
 	err = route->port->open ? msg_rcxts_acquire(route) : 0;
 	if (err != EIO)
 		return err;
-	/* EIO: the channel has failed.  Let the next pass detect that and open another channel. */
+	/* EIO: the channel has failed.  Let the next pass check it and open another channel. */
 	route->port->checked = 0;
 	return 0;
 }
@@ -399,7 +399,7 @@ void msg_peer_free(struct msg_peer *peer)
 {
 	uint32_t i;
 
-	/* After the release of the routes' rCxts, no more bytes of the peer land here. */
+	/* After the release of the routes' rCxts, no more bytes of the peer are placed here. */
 	for (i = 0; i < peer->num_routes; i++)
 		route_free(peer->routes[i]);
 	free(peer->routes);

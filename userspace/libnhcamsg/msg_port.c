@@ -243,7 +243,7 @@ void port_close(struct msg_port *port)
 	if (vp->started)
 		ibv_wr_abort(vp->qpx);
 	vp->started = false;
-	/* This also removes the completions of the channel from the CQs. */
+	/* ibv_destroy_qp() also removes the completions of the channel from the CQs. */
 	ibv_destroy_qp(vp->qp);
 	vp->qp = NULL;
 	port->open = false;
@@ -270,7 +270,7 @@ bool port_check(struct msg_port *port)
 		port->broken = true;
 	}
 	port->info.segment = info.segment;
-	/* None of this detects that the address of the netdev, and so the GID, has changed. */
+	/* These checks do not detect a change of the address of the netdev, and so of the GID. */
 	return !ibv_query_port(vp->context, 1, &attr) && attr.state == IBV_PORT_ACTIVE;
 }
 

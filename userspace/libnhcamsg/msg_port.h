@@ -3,7 +3,7 @@
  * Reliable messages: a port is a device and its channel.  Only msg_port.c calls verbs.
  * tools/testing/msgsim runs the library over simulated verbs.
  *
- * Context: the caller holds the lock of the endpoint, or no other thread knows the endpoint.  The
+ * Context: the caller holds the lock of the endpoint, or no other thread can use the endpoint.  The
  * functions for memory do not need the lock.
  */
 #ifndef NHCA_MSG_PORT_H
@@ -27,7 +27,7 @@ struct msg_dest {
 
 /* Maximum number of work requests in a send FIFO */
 #define PORT_SLOTS	512
-/* Maximum number of transfers in flight: each needs a CQE beside that of its work request. */
+/* Maximum number of transfers in flight: each needs a CQE in addition to its work request's CQE. */
 #define PORT_TRANSFERS	1024
 
 /**
@@ -50,7 +50,7 @@ struct msg_fifo {
 /**
  * struct msg_port - a device and its channel
  * @info:    key, QP number and current segment (bytes) of the channel
- * @announced: the segment that peers were last told
+ * @announced: the segment that grants last reported to peers
  * @gid:     GID of the device
  * @open:    the channel exists
  * @broken:  the channel has failed: close it and open another one
@@ -113,7 +113,7 @@ void port_destroy(struct msg_port *port);
 
 /** port_open - create the channel; Return: 0, EMSGSIZE (the MTU is too small) or an errno */
 int port_open(struct msg_port *port);
-/** port_close - destroy the channel, if any; then no packet of the channel refers to memory */
+/** port_close - destroy the channel, if any; afterwards none of its packets refers to memory */
 void port_close(struct msg_port *port);
 
 /**
@@ -181,8 +181,8 @@ void port_cancel(struct msg_port *port, uint64_t wr_id, uint64_t local_rcxt, uin
 void port_probe(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
 		const struct nhcadv_transfer *t);
 /*
- * Ask the kernel of the peer to drop packets to @remote_rcxt up to @tid.  The answer is a status
- * frame of @local_rcxt with the cookie @wr_id.
+ * Request that the kernel of the peer drops packets to @remote_rcxt up to @tid.  The answer is a
+ * status frame of @local_rcxt with the cookie @wr_id.
  */
 void port_fence(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
 		uint64_t remote_rcxt, uint64_t local_rcxt, uint32_t tid);

@@ -3,10 +3,10 @@
  * Reliable messages: sends, and notices of writes.
  *
  * Sends and notices are packets of nhcadv_wr_packet() with sequence numbers.  The library of the
- * peer accepts each once, and delivers them in order.  The headers of its packets acknowledge all
- * numbers before the next expected one, and some after it (selective acknowledgment).  The library
- * retransmits a packet over the next route if the packet is overdue, or if a packet that was sent
- * later has overtaken it.
+ * peer accepts each packet once, and delivers the packets in order.  The headers of its own packets
+ * acknowledge all numbers before the next expected one, and some later numbers (selective
+ * acknowledgment).  The library retransmits a packet over the next route if the packet is overdue,
+ * or if a packet that was sent later has overtaken it.
  *
  * The peer acknowledges when its program polls.  Therefore the stream has a round trip time of its
  * own, and an overdue packet does not prove that a route is dead.
@@ -217,8 +217,8 @@ static void send_waiting(struct msg_peer *peer)
 		return;
 	while ((out = list_top(&stream->waiting, struct msg_out, node))) {
 		/*
-		 * If no packet is in flight, send one even if the peer has no room.  Its
-		 * retransmissions find out when the peer has room again.
+		 * If no packet is in flight, send one even if the peer has no room.  One of its
+		 * retransmissions succeeds when the peer has room again.
 		 */
 		first = list_top(&stream->under_way, struct msg_out, node);
 		if (first && (stream->next - first->seq >= MSG_STREAM ||
@@ -315,8 +315,8 @@ void msg_stream_released(struct msg_peer *peer)
 	stream->held--;
 	hand_out(peer);
 	/*
-	 * Tell the peer of new room, if we have told it that there is none, or if the room has
-	 * grown by half of the queue.
+	 * Report the new room to the peer if the last header reported no room, or if the room has
+	 * grown by half of the queue since then.
 	 */
 	if (!stream->adv_room || room(peer) >= stream->adv_room + peer->ep->queue / 2)
 		stream->ack_due = true;

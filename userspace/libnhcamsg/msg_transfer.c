@@ -8,14 +8,15 @@
  * plus four mean deviations, or if a transfer that was sent later has overtaken it by more than
  * msg_cc_reordering().  The status in the answer (NHCADV_TRANSFER_*) decides what follows:
  *
- *	write	COMPLETE	the transfer is complete
- *		PARTIAL		retransmit the missing packets with the same tid
- *		NONE		send the whole transfer again with a higher tid
+ *	both	COMPLETE	the transfer is complete
  *		PROT_ERR	the message fails with EACCES
- *	read	PARTIAL, and no more packets arrive
- *				cancel the transfer, and read the missing bytes again
- *		PARTIAL, and no packet has arrived
- *				probe the rCxt of the peer; PROT_ERR: the message fails
+ *	write	PARTIAL		retransmit the missing packets with the same tid
+ *		NONE		send the whole transfer again with a higher tid
+ *	read	PARTIAL, and no more packets are expected (read_is_over())
+ *				some packets have arrived: cancel the transfer, and read the
+ *				missing bytes again; no packet has arrived: probe the rCxt of the
+ *				peer (PROT_ERR: the message fails), then cancel and read again
+ *		NONE		cancel the transfer, and read all its bytes again
  */
 #include <errno.h>
 #include <string.h>
@@ -563,7 +564,7 @@ void msg_lane_new_remote(struct msg_route *route, struct msg_lane *lane, uint64_
 		msg_lane_cancel(route, lane);
 		break;
 	case LANE_RENEW:
-		/* The tids of the local rCxt are used up, too: replace it. */
+		/* The tids of the local rCxt are also used up: replace the rCxt. */
 		if (port_acquire(route->port, &fresh, 1)) {
 			msg_lane_set_due(route, lane, route->peer->ep->now + 100 * MS);
 			break;

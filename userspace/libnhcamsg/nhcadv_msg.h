@@ -108,7 +108,7 @@ int nhcadv_msg_destroy_ep(struct nhcadv_msg_ep *ep);
  * @size:  size of @bytes; NHCADV_MSG_MAX_ADDRESS is sufficient.  On return, length of the address
  *
  * All peers get the same address.  The address changes when a device recovers or its MTU changes;
- * the library tells the connected peers.
+ * the library sends the change to the connected peers.
  * Return: 0, or ENOSPC if @size is too small.
  */
 int nhcadv_msg_ep_address(struct nhcadv_msg_ep *ep, void *bytes, size_t *size);
@@ -130,14 +130,14 @@ struct nhcadv_msg_peer *nhcadv_msg_connect(struct nhcadv_msg_ep *ep, const void 
 					   size_t size, void *context);
 
 /**
- * nhcadv_msg_reconnect - tell the library the new address of a peer
+ * nhcadv_msg_reconnect - give the library the new address of a peer
  * @peer: the peer
  * @bytes, @size: the address that nhcadv_msg_ep_address() returns at the peer
  *
  * The call is needed only if all devices of both sides have recovered at about the same time, so
- * that neither library could tell the other its new address.  When a program gets
+ * that neither library could send the other its new address.  When a program gets
  * NHCADV_MSG_UNREACHABLE and has another way to reach its peer, both programs exchange their
- * addresses over that way.  They repeat this from time to time until NHCADV_MSG_REACHABLE.
+ * addresses over that way.  They repeat the exchange from time to time until NHCADV_MSG_REACHABLE.
  * Return: 0, EINVAL (malformed address, or not that of the peer), or EPROTONOSUPPORT.
  */
 int nhcadv_msg_reconnect(struct nhcadv_msg_peer *peer, const void *bytes, size_t size);
@@ -147,8 +147,8 @@ int nhcadv_msg_reconnect(struct nhcadv_msg_peer *peer, const void *bytes, size_t
  * @peer: the peer, which is invalid after the call
  *
  * The program gets no more completions for the peer.  When the call returns, no more bytes of the
- * peer are placed in local memory.  Bytes of writes may still be placed at the peer until it also
- * disconnects.  If one side disconnects and connects again, messages of the other side do not
+ * peer are placed in local memory.  Bytes of writes may still be placed at the peer until the peer
+ * also disconnects.  If one side disconnects and connects again, messages of the other side do not
  * complete until that other side has also disconnected and connected.
  * Return: 0.
  */
@@ -182,7 +182,7 @@ struct nhcadv_msg_mem *nhcadv_msg_reg_mem(struct nhcadv_msg_ep *ep, void *addr, 
 /**
  * nhcadv_msg_dereg_mem - deregister memory
  * @mem: the memory
- * Return: 0, or EBUSY if a message that is not complete uses it.
+ * Return: 0, or EBUSY if a message that is not complete uses the memory.
  */
 int nhcadv_msg_dereg_mem(struct nhcadv_msg_mem *mem);
 
@@ -278,7 +278,7 @@ enum nhcadv_msg_kind {
  * struct nhcadv_msg_completion - completion of a message, or a change of a peer
  * @kind:    enum nhcadv_msg_kind
  * @status:  0, or an errno: ECANCELED (the message was cancelled), or EACCES (memory protection
- *           refused it: at the peer or, for the destination of a read, here)
+ *           refused the message: at the peer or, for the destination of a read, here)
  * @id:      the id that this endpoint or the peer gave to the message
  * @peer, @context: the peer, and the context of its nhcadv_msg_connect()
  * @length:  bytes of the message; of a write or read that failed, the bytes that are known to be in
@@ -349,9 +349,10 @@ int nhcadv_msg_arm(struct nhcadv_msg_ep *ep);
  * struct nhcadv_msg_stats - statistics of one path to a peer
  * @alive:    1: the path is in use; 0: it is dead
  * @rcxts:    rCxts of the local device that serve the transfers of both sides
- * @srtt_ns:  smoothed time from the post of a transfer to its completion, in nanoseconds
+ * @srtt_ns:  smoothed round trip time of transfers and probes, in nanoseconds
  * @window:   congestion window, in bytes
- * @transfers, @packets, @bytes: posted for the first time: without @resent and @redriven
+ * @transfers, @packets, @bytes: started transfers, and their packets and bytes.  Retransmissions in
+ *            a transfer do not count; bytes that another transfer moves again count again
  * @resent:   packets that were missing, and were retransmitted or read again
  * @redriven: transfers started again with a higher tid, or on another path
  * @probes:   probes sent
