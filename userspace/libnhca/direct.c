@@ -152,7 +152,7 @@ struct ibv_mr *nhcadv_direct_reg_file(struct ibv_pd *pd, const struct nhcadv_dir
 		errno = ret;
 		return NULL;
 	}
-	/* for this type ibv_dereg_mr() does not call ibv_dofork_range(): the region has no memory */
+	/* for this type ibv_dereg_mr() does not call ibv_dofork_range(): no memory is registered */
 	vmr->mr_type = IBV_MR_TYPE_DMABUF_MR;
 	vmr->ibv_mr.pd = pd;
 	vmr->ibv_mr.addr = (void *)(uintptr_t)attr->iova;
