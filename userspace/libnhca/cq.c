@@ -26,7 +26,7 @@ static struct nhca_cq *create_cq(struct ibv_context *context,
 	if (ret)
 		goto err_free;
 
-	/* The command requests timestamps from the kernel if attr->wc_flags have them. */
+	/* If attr->wc_flags request timestamps, the command requests them from the kernel. */
 	ret = nhca_cmd_create_cq_ex(context, attr, &cq->vcq, &cmd.ibv_cmd, sizeof(cmd),
 				    &resp.ibv_resp, sizeof(resp), 0);
 	if (ret)

@@ -113,7 +113,7 @@ struct nhca_wq {
  *          Arming does not take @lock, because a thread that holds @lock between ibv_start_poll()
  *          and ibv_end_poll() may arm
  * @moderated: the CQ has moderation, so each arm needs a system call
- * @lock:   protects the members below it and the consumption of entries.  It is held from
+ * @lock:   protects the members below it and the consumption of entries.  @lock is held from
  *          ibv_start_poll() to ibv_end_poll(), and during a resize.  See nhca_cq_lock()
  * @notified: the last arm_seq for which a poll has sent ibv_cmd_req_notify_cq(); see
  *          nhca_cq_leaves()

@@ -3,7 +3,7 @@
  * nhca direct verbs: channels, which are queue pairs whose packets may arrive in any order.
  * nhcadv(7) is the introduction; Documentation/rcxt.rst describes the packets.
  *
- * A channel is a queue pair of type IBV_QPT_DRIVER.  It has no connection: each work request names
+ * A channel is a queue pair of type IBV_QPT_DRIVER without a connection: each work request names
  * its peer.  The kernel neither acknowledges nor retransmits packets.  If a packet is lost, the
  * program has to retransmit it, or to start the transfer again with a higher tid.
  *

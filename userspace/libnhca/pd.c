@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Protection domains, thread domains and parent domains.  The kernel has only protection domains.
- * With a thread domain, the application promises that one thread at a time uses the objects in it.
+ * By a thread domain, the application states that one thread at a time uses the objects in it.
  * A parent domain joins a protection domain and a thread domain.
  */
 #include <errno.h>

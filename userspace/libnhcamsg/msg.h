@@ -23,7 +23,7 @@
  *
  * A port is a local device and its channel.  A route joins a port to a channel of the peer.  A lane
  * is a pair of rCxts, one at each end of a route, for one transfer at a time; only this side starts
- * transfers on the lane.  A notice tells the peer's program that a write is in place.
+ * transfers on the lane.  A notice reports to the peer's program that a write is in place.
  *
  * Context: the caller holds the lock of the endpoint.  Times are nanoseconds of msg_clock().
  */
@@ -64,7 +64,7 @@
  * @done:     bytes in place
  * @lanes:    number of lanes that have a transfer of the operation
  * @notice:   the notice to send; NULL: not requested, or already in the stream (@notice_queued)
- * @transfers: number of transfers; after OP_QUANTUM of them, the next operation has its turn
+ * @transfers: number of transfers; after OP_QUANTUM transfers, the next operation has its turn
  * @begun:    a lane has taken a transfer; an operation of 0 bytes also needs one transfer
  */
 struct msg_op {

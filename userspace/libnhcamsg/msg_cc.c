@@ -10,10 +10,11 @@
  * Reordering: msg_cc.extent is the recent maximum of the time by which a transfer arrived after
  * one that was sent later.  A transfer that is later than this is considered lost.
  *
- * Congestion window: It limits the bytes in flight.  It starts in slow start, and grows only while
- * it limits the sender.  If more than one packet in eight is lost, it shrinks by a quarter, and
- * then grows by one transfer per window.  A lower loss rate is treated as random loss, because
- * slower sending would not reduce it.  If no answer arrives at all, the window is halved.
+ * Congestion window: The window limits the bytes in flight.  It starts in slow start, and grows
+ * only while it limits the sender.  If more than one packet in eight is lost, the window shrinks by
+ * a quarter, and then grows by one transfer per window.  A lower loss rate is treated as random
+ * loss, because slower sending would not reduce it.  If no answer arrives at all, the window is
+ * halved.
  *
  * A slow link with a deep queue loses nothing: packets wait in the queue for seconds, so that the
  * library considers them lost and probes.  Therefore the window does not grow while the smoothed
@@ -93,7 +94,7 @@ void msg_cc_reordered(struct msg_cc *cc, uint64_t extent)
 
 bool msg_cc_has_room(const struct msg_cc *cc, uint32_t bytes)
 {
-	/* The window may be smaller than a transfer: always allow one. */
+	/* The window may be smaller than a transfer: always allow one transfer. */
 	return !cc->inflight || cc->inflight + bytes <= cc->window;
 }
 

@@ -2,17 +2,17 @@
 /*
  * Reliable messages: the rCxts of a route.
  *
- * For each route, each side grants some of its rCxts to the lanes of the other side.  It sends the
- * grant when it connects, when the channel was created again, and when the rCxts or the MTU have
- * changed.  It repeats the grant until the peer confirms it.  Grants have versions.  A new grant
- * invalidates the rCxts that it does not name.
+ * For each route, each side grants some of its rCxts to the lanes of the other side.  A side sends
+ * the grant when it connects, when the channel was created again, and when the rCxts or the MTU
+ * have changed.  The side repeats the grant until the peer confirms the grant.  Grants have
+ * versions.  A new grant invalidates the rCxts that it does not name.
  *
- * A lane needs a local rCxt and one of the peer.  A route starts with LANES_FIRST lanes.  When a
- * transfer lacks only a free lane, this side acquires rCxts for LANES_BLOCK more lanes.  Its next
- * grant says how many rCxts of the peer it wants, and the peer grants this number when its device
- * has enough free ones.  Lanes that were unused for IDLE_PAUSE are released.  An idle peer
- * therefore costs a device few rCxts, and a busy peer may use as many lanes as the endpoint allows.
- * If a device has no rCxt for a new peer, all peers release the rCxts beyond the first few.
+ * A lane needs a local rCxt and an rCxt of the peer.  A route starts with LANES_FIRST lanes.  When
+ * a transfer lacks only a free lane, this side acquires rCxts for LANES_BLOCK more lanes.  Its next
+ * grant requests a number of rCxts of the peer, and the peer grants this number when its device has
+ * enough free rCxts.  Lanes that were unused for IDLE_PAUSE are released.  An idle peer therefore
+ * costs a device few rCxts, and a busy peer may use as many lanes as the endpoint allows.  If a
+ * device has no rCxt for a new peer, all peers release the rCxts beyond the first few.
  */
 #include <errno.h>
 #include <string.h>
@@ -66,7 +66,7 @@ static void retire(struct msg_route *route)
 
 	for (i = route->want; i < route->held; i++) {
 		lane = &route->lanes[i];
-		/* This removes the lane from the free list. */
+		/* msg_lane_settle() removes the lane from the free list. */
 		msg_lane_settle(route, lane);
 		if (!lane->local_rcxt || lane->state != LANE_FREE || lane->wrs)
 			continue;

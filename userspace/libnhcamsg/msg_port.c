@@ -21,9 +21,9 @@
  */
 #define LARGEST	1152
 /*
- * Entries of the send CQ: one for each slot of the FIFO and one for each transfer in flight.  The
- * other 2 * PORT_TRANSFERS are for transfers that completed and were abandoned before the library
- * polled their completions.  The receive CQ has one entry for each frame.
+ * Entries of the send CQ: one for each slot of the FIFO and one for each transfer in flight.
+ * Another 2 * PORT_TRANSFERS entries are for transfers that completed and were abandoned before the
+ * library polled their completions.  The receive CQ has one entry for each frame.
  */
 #define CQES	(PORT_SLOTS + 3 * PORT_TRANSFERS)
 

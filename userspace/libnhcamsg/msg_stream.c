@@ -133,7 +133,7 @@ static void overtaken(struct msg_stream *stream, uint64_t when, uint64_t now)
 
 /*
  * Return: true if an acknowledgment covers a packet.  @ahead: sequence number of the packet minus
- * the next expected one, MSG_STREAM or more if the acknowledgment is too old to cover the packet.
+ * the expected number; MSG_STREAM or more if the acknowledgment is too old to cover the packet.
  */
 static bool is_acked(int32_t ahead, uint64_t sack)
 {
@@ -147,8 +147,8 @@ void msg_stream_acked(struct msg_peer *peer, uint32_t ack, uint32_t room, uint64
 	struct msg_out *out, *next;
 
 	/*
-	 * Ignore an acknowledgment that is older than the last one, or of packets that were not
-	 * sent.
+	 * Ignore an acknowledgment that is older than the last acknowledgment, or that covers
+	 * packets that were not sent.
 	 */
 	if (ack - stream->acked <= stream->next - stream->acked) {
 		stream->acked = ack;
@@ -325,7 +325,7 @@ void msg_stream_released(struct msg_peer *peer)
 
 /*
  * Sends that arrive out of order count against nhcadv_msg_ep.queue.  One place is reserved for the
- * next expected send, because the others cannot be delivered before that send.
+ * next expected send, because later sends cannot be delivered before this send.
  */
 static bool has_room(const struct msg_peer *peer, uint32_t seq)
 {
@@ -348,7 +348,7 @@ void msg_stream_came(struct msg_peer *peer, uint32_t seq, const struct msg_in *w
 		stream->ack_due = true;
 		return;
 	}
-	/* If there is no room, drop the send without an acknowledgment: the peer repeats it. */
+	/* If there is no room, drop the send without an acknowledgment: the peer will repeat it. */
 	if (!what->written && !has_room(peer, seq))
 		return;
 	in = malloc(sizeof(*in) + what->length);

@@ -120,7 +120,7 @@ static void came(struct msg_route *route, struct msg_lane *lane)
 
 /*
  * The packets of lane @by, or its probe, were sent at @when and have arrived.  Transfers of the
- * same kind that were sent before @when are overdue after msg_cc_reordering().  This does not
+ * same kind that were sent before @when are overdue after msg_cc_reordering().  The rule does not
  * apply to a read that is longer than @by: the peer sends the data of reads by round robin, so a
  * shorter read completes earlier.
  */
@@ -591,7 +591,7 @@ int msg_op_cancel(struct msg_op *op)
 	if (op->notice_queued)
 		return EALREADY;
 	msg_op_fail(op, ECANCELED);
-	/* This reference keeps the operation while lanes leave it. */
+	/* The count keeps the operation from being freed while lanes leave the operation. */
 	op->lanes++;
 	for (i = 0; i < peer->num_routes; i++)
 		list_for_each(&peer->routes[i]->busy, lane, node)

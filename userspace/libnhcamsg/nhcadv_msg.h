@@ -11,7 +11,7 @@
  * Functions that return int return 0 or an errno, unless their description says otherwise.
  * Functions that return a pointer return NULL on error and set errno.  Any thread may call any
  * function, because each function takes the lock of the endpoint.  But no other thread may use the
- * endpoint while nhcadv_msg_destroy_ep() runs.  The library starts no thread.  It makes progress in
+ * endpoint while nhcadv_msg_destroy_ep() runs.  The library starts no thread, and makes progress in
  * nhcadv_msg_poll() and nhcadv_msg_wait().
  */
 #ifndef NHCADV_MSG_H
@@ -138,7 +138,7 @@ struct nhcadv_msg_peer *nhcadv_msg_connect(struct nhcadv_msg_ep *ep, const void 
  * that neither library could send the other its new address.  When a program gets
  * NHCADV_MSG_UNREACHABLE and has another way to reach its peer, both programs exchange their
  * addresses over that way.  They repeat the exchange from time to time until NHCADV_MSG_REACHABLE.
- * Return: 0, EINVAL (malformed address, or not that of the peer), or EPROTONOSUPPORT.
+ * Return: 0, EINVAL (malformed address, or not an address of the peer), or EPROTONOSUPPORT.
  */
 int nhcadv_msg_reconnect(struct nhcadv_msg_peer *peer, const void *bytes, size_t size);
 
@@ -202,7 +202,7 @@ enum nhcadv_msg_flags {
  * @flags:        NHCADV_MSG_NOTIFY
  *
  * The write completes when all bytes are in place and, with NHCADV_MSG_NOTIFY, the library of the
- * peer has the notice.  No byte of the write is placed after that.  Writes and reads are not
+ * peer has the notice.  No byte is placed after the completion.  Writes and reads are not
  * ordered with respect to each other.  Messages that are posted after a write has completed find
  * its bytes in place.
  * Return: 0 (the message gets exactly one completion), EINVAL (the range is not within @mem, or an

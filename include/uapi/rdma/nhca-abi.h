@@ -360,7 +360,7 @@ enum nhca_channel_wc {
  * @timestamp:   completion time, CLOCK_MONOTONIC_RAW nanoseconds; 0 unless the CQ was created
  *               with IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION
  * @status:      enum ib_wc_status / ibv_wc_status (same values)
- * @opcode:      enum ibv_wc_opcode; its values are those of enum ib_wc_opcode, except
+ * @opcode:      enum ibv_wc_opcode, with the same values as enum ib_wc_opcode, except
  *               IB_WC_REG_MR, which only kernel consumers get; channels: enum nhca_channel_wc
  * @flags:       NHCA_WC_*
  * @vendor_err:  0; channels: 0 or an errno, see struct nhca_rcxt_wr
@@ -665,7 +665,7 @@ struct nhca_frame {
  *           least 1
  * @flags:   0
  *
- * max_send_wr, max_send_sge and max_inline_data (at most NHCA_FRAME_DATA) are those of the send
+ * max_send_wr, max_send_sge and max_inline_data (at most NHCA_FRAME_DATA) are limits of the send
  * FIFO, whose slots have at least 128 bytes.  A channel has no receive queue: max_recv_wr
  * and max_recv_sge are 0.  The channel can send and receive when create QP returns; modify QP can
  * only move the channel to IB_QPS_ERR.

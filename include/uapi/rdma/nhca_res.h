@@ -14,7 +14,7 @@
 
 /* nhca_res_qp.peer: capability bits of the peer, as far as they are known; 0: none is known */
 #define NHCA_RES_PEER_PRESENT	0x01	/* the peer is nhca */
-#define NHCA_RES_PEER_CONFIRMED	0x02	/* the peer knows that this end is nhca */
+#define NHCA_RES_PEER_CONFIRMED	0x02	/* the peer has detected that this end is nhca */
 #define NHCA_RES_PEER_NO_ICRC_OK 0x04	/* the peer accepts packets without an ICRC */
 #define NHCA_RES_PEER_SAME_HOST	0x80	/* no capability bit: the peer is on the same host */
 

@@ -71,7 +71,7 @@ struct nhca_channel_modify {
  * @NHCA_CH_FENCED:        transfers that a fence of a peer canceled
  * @NHCA_CH_CHALLENGED:    read requests, and probes whose answer has a bitmap, that had no valid
  *                         token
- * @NHCA_CH_COUNTERS:      number of counters that this header knows
+ * @NHCA_CH_COUNTERS:      number of counters in this version of the header
  */
 enum nhca_channel_counter {
 	NHCA_CH_SENT_PACKETS,
@@ -132,7 +132,7 @@ enum nhca_channel_error {
  * @violation_rcxt, @violation_tid, @violation_pvo: rCxt and tid of the transfer, and PVO of the
  *           refused bytes, on this side
  * @recoveries: recovery count of the device, which starts at a random value
- * @counters: indexed by enum nhca_channel_counter; counters that the kernel does not know are 0
+ * @counters: indexed by enum nhca_channel_counter; counters that the kernel does not have are 0
  */
 struct nhca_channel_info {
 	__u32 state;

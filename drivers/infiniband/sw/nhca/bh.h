@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Bottom-half work: a function that runs in softirq context soon after it was queued, and does what
- * the queuing context must not do itself.  It is an item of the kernel's BH workqueue, or a tasklet
- * on kernels before 6.9, which do not have this workqueue.
+ * the queuing context must not do itself.  The work is an item of the kernel's BH workqueue, or a
+ * tasklet on kernels before 6.9, which do not have this workqueue.
  */
 #ifndef NHCA_BH_H
 #define NHCA_BH_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Differences between the kernel versions that nhca builds for (6.1, 6.12, 7.x).
- * The driver is written for the newest of them.  With that version this file defines nothing.
+ * Differences between the kernel versions that nhca builds for (6.1, 6.12, 7.x).  The driver is
+ * written for the newest of these versions.  With the newest version this file defines nothing.
  */
 #ifndef NHCA_COMPAT_H
 #define NHCA_COMPAT_H
@@ -68,7 +68,7 @@
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 8, 0)
 #include <linux/fs.h>
-/* These kernels leave it to the caller to keep the file system from being frozen. */
+/* In these kernels the caller must prevent a freeze of the file system during the write. */
 static inline ssize_t nhca_vfs_iocb_iter_write(struct file *file, struct kiocb *iocb,
 					       struct iov_iter *iter)
 {

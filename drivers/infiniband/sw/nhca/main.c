@@ -64,10 +64,10 @@ static DEFINE_MUTEX(nhca_link_mutex);
 /* ---- port state: RTNL held ---- */
 
 /*
- * Return: true if the master @upper receives the packets of its ports, so that the IP addresses are
- * those of the master.
+ * Return: true if the master @upper receives the packets of its ports, so that the IP addresses
+ * belong to the master.
  * The driver checks the master, and not the flags of the port, because some of these flags change
- * before the notifier is called, and others after it.
+ * before the notifier is called, and other flags change after the call.
  */
 static bool nhca_upper_takes(const struct net_device *upper)
 {
@@ -160,7 +160,7 @@ static void nhca_report_port_event(struct ib_device *ibdev, struct net_device *n
 
 /*
  * The netdev has become a port of a bond, team or bridge, which now receives the netdev's packets;
- * or the netdev is no longer a port of it.
+ * or the netdev is no longer such a port.
  */
 static void nhca_upper_changed(struct nhca_dev *dev,
 			       const struct netdev_notifier_changeupper_info *info)
@@ -328,7 +328,7 @@ static bool nhca_has_roce(const struct ib_device *ibdev)
 static void nhca_warn_roce(struct net_device *ndev, const struct ib_device *ibdev)
 {
 	if (nhca_has_roce(ibdev))
-		netdev_warn(ndev, "also has the RoCE device %s: if this is an adapter with RoCE enabled, disable its RoCE, because it takes the packets that the nhca device should receive; programs that use the first RDMA device that they find may choose either device\n",
+		netdev_warn(ndev, "also has the RoCE device %s: if this is an adapter with RoCE enabled, disable its RoCE, because the adapter takes the packets that the nhca device should receive; programs that use the first RDMA device that they find may choose either device\n",
 			    dev_name(&ibdev->dev));
 }
 
@@ -608,7 +608,7 @@ static int nhca_newlink(const char *name, struct net_device *ndev)
 	mutex_lock(&nhca_link_mutex);
 	/* Check before the sockets are opened; nhca_dev_register() repeats this check. */
 	rtnl_lock();
-	/* The netdev may move to another namespace, so the reference keeps this one alive. */
+	/* The netdev may move to another namespace, so take a reference to the present one. */
 	net = maybe_get_net(dev_net(ndev));
 	err = net ? nhca_netdev_check(ndev) : -ENODEV;
 	rtnl_unlock();

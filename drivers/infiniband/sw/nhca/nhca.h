@@ -22,7 +22,7 @@
 #include "compat.h"
 #include "user.h"
 
-/* Limits of a device.  ibv_query_device() and ibv_query_port() report most of them. */
+/* Limits of a device.  ibv_query_device() and ibv_query_port() report most of these limits. */
 #define NHCA_MAX_QP		0x100000
 #define NHCA_MAX_QP_WR		0x8000
 #define NHCA_MAX_CQ		0x100000

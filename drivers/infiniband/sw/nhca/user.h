@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Pools: resources of which a device, or the host, has a fixed maximum, and which all its users
- * share.  This file counts how much of each pool a user has, and limits it.  It also has the record
- * of the process whose pages packets refer to.
+ * share.  This file counts how much of each pool a user has, and limits this amount.  The file also
+ * has struct nhca_pageref_owner: the process whose pages packets refer to.
  */
 #ifndef NHCA_USER_H
 #define NHCA_USER_H

@@ -25,7 +25,7 @@
 #include "counters.h"
 #include "rule.h"
 
-/* value for a receive request, beside those of enum nhca_wr_opcode */
+/* value for a receive request, in addition to the values of enum nhca_wr_opcode */
 #define NHCA_TRACE_RECV	0xff
 
 /*

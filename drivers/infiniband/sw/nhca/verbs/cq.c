@@ -191,7 +191,7 @@ static int nhca_cq_resize(struct nhca_cq *cq, u32 cqe, struct ib_udata *udata)
 	}
 	if (!err)
 		err = nhca_cq_swap(cq, &ring);
-	/* This frees the old ring, or after an error the new one. */
+	/* Free the old ring, or after an error the new one. */
 	nhca_ring_free(&ring);
 	return err;
 }

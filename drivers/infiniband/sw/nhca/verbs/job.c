@@ -24,7 +24,7 @@ static struct nhca_job *job_of(const struct uverbs_attr_bundle *attrs, u16 attr)
 	return err ? ERR_PTR(err) : nhca_job_get(nhca_net_ns(dev->nn), id);
 }
 
-/* Destroy the handle.  This never fails, whatever the reason @why is. */
+/* Destroy the handle.  The function never fails, whatever the reason @why is. */
 static int job_mem_close(struct ib_uobject *uobj, enum rdma_remove_reason why,
 			 struct uverbs_attr_bundle *attrs)
 {

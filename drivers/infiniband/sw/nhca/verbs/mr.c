@@ -54,8 +54,8 @@ static struct ib_mr *nhca_mr_counted(struct ib_pd *ibpd, struct ib_mr *ibmr)
 		nhca_obj_put(to_nhca_dev(ibpd->device), to_nhca_pd(ibpd)->owner, NHCA_POOL_MRS);
 	else
 		/*
-		 * the core sets this too, but nhca_mr_replace() may call nhca_dereg_mr() before the
-		 * core does
+		 * the core also sets ibmr->pd, but nhca_mr_replace() may call nhca_dereg_mr()
+		 * before the core has set it
 		 */
 		ibmr->pd = ibpd;
 	return ibmr;

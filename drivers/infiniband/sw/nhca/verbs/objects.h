@@ -36,8 +36,8 @@ static inline struct nhca_user *nhca_udata_user(struct ib_udata *udata)
  * @user: account that the object counts in, or NULL
  * @pool: kind of the object
  * Context: any.
- * Return: 0; -ENOMEM: the limit of @user or of the device is reached.  Both give the same error,
- * because programs expect -ENOMEM of verbs.
+ * Return: 0; -ENOMEM: the limit of @user or of the device is reached.  Both limits give the same
+ * error, because programs expect -ENOMEM of verbs.
  */
 static inline int nhca_obj_get(struct nhca_dev *dev, struct nhca_user *user, enum nhca_pool pool)
 {

@@ -10,7 +10,7 @@
 #include "../rcxt/rcxt.h"
 #include "../transport/qp.h"
 
-/* Rights of a QP.  Of regions, only those of files have IB_ACCESS_FLUSH_PERSISTENT. */
+/* Rights of a QP.  Only regions of files have IB_ACCESS_FLUSH_PERSISTENT. */
 #define NHCA_QP_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
 			 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC | \
 			 IB_ACCESS_MW_BIND | IB_ACCESS_FLUSH_GLOBAL | \
@@ -205,7 +205,7 @@ static int nhca_qp_apply(struct nhca_qp *qp, const struct ib_qp_attr *attr, int 
 	int err;
 
 	lockdep_assert_held(&qp->modify);
-	/* If the consumer names the current state, it must be the right one. */
+	/* If the consumer names a current state, the QP must be in this state. */
 	if ((mask & IB_QP_CUR_STATE) && attr->cur_qp_state != cur)
 		return -EINVAL;
 	/*
@@ -398,7 +398,7 @@ int nhca_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	struct nhca_qp *qp = to_nhca_qp(ibqp);
 	int err = 0;
 
-	/* IBTA 10.3.1: posting before RTS is an immediate error; SQD, SQE and ERR allow it. */
+	/* IBTA 10.3.1: posting before RTS is an immediate error; SQD, SQE and ERR allow posts. */
 	if (READ_ONCE(qp->state) < IB_QPS_RTS) {
 		*bad_wr = wr;
 		return -EINVAL;
@@ -444,9 +444,9 @@ int nhca_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 
 	err = nhca_post_recv_list(qp, wr, bad_wr);
 	/*
-	 * The state is read after the post has released the ring's lock.  A flush that did not see
-	 * the new requests took this lock earlier, after the state became ERR.  So this read sees
-	 * ERR, and nhca_recv_doorbell() has the requests flushed.
+	 * The state is read after the post has released the ring's lock.  A flush that did not find
+	 * the new requests took this lock earlier, after the state became ERR.  So this read
+	 * returns ERR, and nhca_recv_doorbell() has the requests flushed.
 	 */
 	if (READ_ONCE(qp->state) == IB_QPS_ERR)
 		nhca_recv_doorbell(qp);

@@ -137,7 +137,7 @@ static int nhca_srq_resize(struct nhca_srq *srq, u32 max_wr, struct ib_udata *ud
 		err = -EFAULT;
 	if (!err)
 		err = nhca_srq_swap(srq, &new.ring);
-	/* This frees the old ring, or after an error the new one. */
+	/* Free the old ring, or after an error the new one. */
 	nhca_rwq_free(&new);
 	return err;
 }
