@@ -184,7 +184,7 @@ enum nhcadv_channel_error {
  * @NHCADV_DROP_JOB:      the packet belongs to another job
  * @NHCADV_DROP_NO_RCXT:  the channel does not own the rCxt; it may have released the rCxt
  * @NHCADV_DROP_RCXT_KEY: the id is old: the channel has released the rCxt and acquired it again
- * @NHCADV_DROP_STALE:    the rCxt has had a higher tid, or the transfer was cancelled
+ * @NHCADV_DROP_STALE:    the tid is too low for the rCxt, or the transfer was cancelled
  * @NHCADV_DROP_DUPLICATE: the packet arrived before, or the transfer is complete
  * @NHCADV_DROP_ABORTED:  memory protection refused an earlier packet of the transfer
  * @NHCADV_DROP_BUSY:     the rCxt has another transfer, or bytes of the transfer are in use
