@@ -99,7 +99,8 @@ int nhca_icrc_init(void)
 	request_module("crypto-crc32");
 	shash = crypto_alloc_shash("crc32", 0, 0);
 	if (IS_ERR(shash)) {
-		pr_info("the crypto API has no crc32 (%pe), so ICRCs are computed with crc32_le(), which is slower: build the kernel with CONFIG_CRYPTO_CRC32\n", shash);
+		pr_info("the crypto API has no crc32 (%pe), so ICRCs are computed with crc32_le(), which is slower: build the kernel with CONFIG_CRYPTO_CRC32\n",
+			shash);
 		return 0;
 	}
 	if (!icrc_shash_fits(shash)) {
