@@ -59,7 +59,7 @@ struct nhca_key_user {
  * @key:    index << 8 | variant
  * @type:   the object of the key; constant
  * @pd:     protection domain
- * @qpn:    type 2 windows: number of the QP that has bound the window
+ * @qpn:    windows: number of the QP that has bound the window
  * @access: enum ib_access_flags
  * @va:     first address for peers and SGEs
  * @length: bytes
