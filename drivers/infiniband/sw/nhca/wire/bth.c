@@ -3,7 +3,7 @@
  * Opcode table, decoding and encoding of transport headers.
  *
  * The fuzzer compiles this file in user space.  So the code uses nothing of the kernel but
- * fixed-width types, unaligned accessors, memcpy() and memset().
+ * fixed-width types, BIT(), unaligned accessors, memcpy() and memset().
  */
 #include <linux/string.h>
 #include "bth.h"
@@ -58,8 +58,9 @@
 	}
 
 /*
- * IBTA table 38, A14 (XRC) and A19.  A READ request, an atomic, a FLUSH and an ATOMIC WRITE are
- * each a message of one packet, so they have FIRST and LAST.
+ * The opcodes of IBTA table 38, A14 (XRC), A17 (CNP) and A19 (FLUSH, ATOMIC WRITE), and those of
+ * channels.  A READ request, an atomic, a FLUSH and an ATOMIC WRITE are each a message of one
+ * packet, so they have FIRST and LAST.
  */
 const struct nhca_opinfo nhca_opcodes[256] = {
 	ROW(RC, SEND_FIRST, "SEND First", F_SEND | F_FIRST, 0),
@@ -228,7 +229,7 @@ enum nhca_decode_err nhca_hdr_decode(struct nhca_hdr *h, const u8 *p,
 	behind = len - info->hdr_len;
 	if (behind < h->pad + NHCA_ICRC_LEN)
 		return NHCA_DECODE_LENGTH;
-	/* headers and ICRC are multiples of 4 bytes, and so are payload and pad together */
+	/* the lengths of the headers, of the ICRC, and of payload plus pad are multiples of 4 */
 	if (behind & 3)
 		return NHCA_DECODE_LENGTH;
 	flags = info->flags;

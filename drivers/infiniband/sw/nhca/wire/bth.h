@@ -103,8 +103,8 @@ enum nhca_op {
 #define NHCA_OPF_XRCETH		BIT(22)
 
 /*
- * Requests that use responder resources: the responder answers each with READ responses or an
- * ATOMIC Acknowledge instead of an Acknowledge, and sends this answer again for a duplicate.
+ * Requests that use responder resources: the responder answers each of them with READ responses or
+ * an ATOMIC Acknowledge instead of an Acknowledge, and repeats this answer for a duplicate request.
  */
 #define NHCA_OPF_RD_ATOMIC	(NHCA_OPF_READ | NHCA_OPF_ATOMIC | NHCA_OPF_FLUSH | \
 				 NHCA_OPF_ATOMIC_WRITE)
@@ -137,7 +137,7 @@ static inline const struct nhca_opinfo *nhca_opinfo(u8 opcode)
 	return info->flags ? info : NULL;
 }
 
-/* AETH syndrome (IBTA 9.7.5.2): kind in bits 6:5, value in bits 4:0 */
+/* AETH syndrome (IBTA 9.7.5.2): kind in bits 6:5, value in bits 4:0; bit 7 is 0 */
 #define NHCA_AETH_KIND_MASK	0xe0
 #define NHCA_AETH_ACK		0x00
 #define NHCA_AETH_RNR		0x20

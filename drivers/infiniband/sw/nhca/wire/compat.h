@@ -18,7 +18,7 @@
 #define NHCA_OLD_CRC32	/* crc32_le() uses tables; only the crypto API uses CPU instructions */
 #endif
 
-/* For variables on the stack that are written before they are read: the compiler skips clearing. */
+/* For a stack variable that is written before it is read: the compiler does not clear it. */
 #ifndef __uninitialized
 #define __uninitialized
 #endif

@@ -59,8 +59,8 @@ __le32 nhca_icrc_finish(u32 crc);
 int nhca_icrc_init(void);
 
 /**
- * nhca_icrc_exit - release what nhca_icrc_init() has found; no ICRC is computed any more
- * Context: process, sleeps.
+ * nhca_icrc_exit - release what nhca_icrc_init() has found, when the module is unloaded
+ * Context: process, sleeps; no ICRC is computed any more.
  */
 void nhca_icrc_exit(void);
 

@@ -28,7 +28,7 @@ enum nhca_rx_opcode {
 	NHCA_RX_PROBE		= 0xc5,	/* requests a status: which packets have arrived */
 	NHCA_RX_STATUS		= 0xc6,	/* answers a probe or a fence */
 	NHCA_RX_FENCE		= 0xc7,	/* cancels a transfer at the peer; requests a status */
-	/* reserved for other transfers of the reference: nhca never sends them, and drops them */
+	/* for other transfers of US 8,023,417: nhca does not send these, and drops received ones */
 	NHCA_RX_THIRD_REQUEST	= 0xc8,	/* third-party read request */
 	NHCA_RX_THIRD_WRITE	= 0xc9,	/* payload whose notice goes to a third party */
 	NHCA_RX_BROADCAST_WRITE	= 0xca,	/* payload for all channels that have the rCxt */
@@ -36,7 +36,7 @@ enum nhca_rx_opcode {
 	NHCA_RX_HALF_REQUEST	= 0xcd,	/* read request whose source or destination is a FIFO */
 	NHCA_RX_HALF_DATA	= 0xce,	/* payload that answers NHCA_RX_HALF_REQUEST */
 	NHCA_RX_CONDITION	= 0xd0,	/* conditional transfers */
-	/* a challenge repeats a request and adds a token; the sender repeats the request with it */
+	/* the answer to a request without a valid token: repeat the request with this token */
 	NHCA_RX_READ_CHALLENGE	= 0xd2,
 	NHCA_RX_PROBE_CHALLENGE	= 0xd5,
 };
@@ -175,7 +175,7 @@ static inline bool nhca_rcxt_sizes_ok(u32 total, u32 segment)
  * nhca_rxeth_decode - decode an RXETH and the extended header after it
  * @x:      filled in; fields that the opcode does not have are 0
  * @opcode: an opcode with NHCA_OPF_RXETH
- * @p:      bytes after the BTH; nhca_opinfo(@opcode)->hdr_len says how many
+ * @p:      bytes after the BTH: nhca_opinfo(@opcode)->hdr_len - NHCA_BTH_LEN of them
  * Context: any.
  */
 void nhca_rxeth_decode(struct nhca_rxeth *x, u8 opcode, const u8 *p);
