@@ -21,15 +21,16 @@ struct sock;
 /* ---- udp.c ---- */
 
 /*
- * Maximum cost of the packets of a socket that one CPU processes before other bottom halves run.
- * The cost of a batch (nhca_rx_cost()) is its number of packets, or of units of 4 KiB if these are
- * more. So the budget is 256 packets, near net.core.netdev_budget (300), or 1 MiB.
+ * A CPU that has used up this budget for packets of a socket lets other bottom halves run. The cost
+ * of a batch (nhca_rx_cost()) is its number of packets, or its length in units of 4 KiB if this
+ * number is greater. So the budget is 256 packets, near net.core.netdev_budget (300), or 1 MiB.
+ * Copies of multicast packets, and packets that requesters and responders send, cost 1 each.
  */
 #define NHCA_RX_BUDGET	256
 /*
- * Maximum cost of the packets of a socket in one jiffy before nhca_sock.rest processes the others,
- * with pauses for other work. The stack may call nhca_sk_data_ready() for each of 64 packets
- * without a pause, and each packet may use a whole budget.
+ * Maximum cost of the packets of a socket in one jiffy before nhca_sock.rest processes further
+ * packets, with pauses for other work. The limit is needed because the stack may call
+ * nhca_sk_data_ready() for 64 packets without a pause, and each packet may use a whole budget.
  */
 #define NHCA_RX_JIFFY	(8 * NHCA_RX_BUDGET)
 
@@ -48,11 +49,11 @@ void nhca_sk_data_ready(struct sock *sk);
  * @nn:     namespace in which the batch arrived
  * @skb:    the batch; the caller still owns it afterwards
  * @late:   fault injection has already examined the packets
- * @pos:    the packet to begin with; on return the first packet that was not processed
+ * @pos:    position of the first packet to process; on return, of the first that was not processed
  * @budget: maximum number of copies of multicast packets, and of packets that requesters and
  *          responders send; on return reduced by their number, and negative if the last packet has
  *          exceeded it
- * Context: softirq.
+ * Context: BH disabled. The function takes the RCU read lock.
  * Return: true if no packet of the batch is left.
  */
 bool nhca_rx_batch(struct nhca_net *nn, struct sk_buff *skb, bool late, struct nhca_rx_pos *pos,
@@ -69,7 +70,7 @@ void nhca_sk_rest(struct nhca_bh *bh);
  * nhca_rx_late - process a packet that fault injection delayed or copied
  * @nn:  the namespace in which the packet arrived
  * @skb: the packet; the caller still owns it afterwards
- * Context: softirq. The function takes the RCU read lock.
+ * Context: BH disabled. The function takes the RCU read lock.
  */
 void nhca_rx_late(struct nhca_net *nn, struct sk_buff *skb);
 
@@ -91,7 +92,7 @@ enum hrtimer_restart nhca_delayq_timer(struct hrtimer *timer);
  *
  * net/steering.c uses this function for its netfilter hook; see nhca_steer_create().
  * Context: softirq, RCU read side.
- * Return: NF_STOLEN if the QP of a rule gets the frame alone, otherwise NF_ACCEPT.
+ * Return: NF_STOLEN if a QP gets the frame itself; NF_ACCEPT if QPs get only copies, or nothing.
  */
 unsigned int nhca_frame_hook(void *rules, struct sk_buff *skb, const struct nf_hook_state *state);
 

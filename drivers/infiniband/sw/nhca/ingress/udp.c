@@ -27,7 +27,7 @@ static void nhca_rx_packet(struct nhca_batch *b, u32 len)
 	}
 }
 
-/* As nhca_rx_packet(), for a packet that fault injection has not examined yet. */
+/* Like nhca_rx_packet(), for a packet that fault injection has not examined yet. */
 static void nhca_rx_packet_faults(struct nhca_batch *b, u32 len)
 {
 	struct nhca_rx *rx = &b->rx;
@@ -92,8 +92,8 @@ bool nhca_rx_batch(struct nhca_net *nn, struct sk_buff *skb, bool late, struct n
 
 	for (; rx->udp_off < skb->len; rx->udp_off += seg, rx->index++) {
 		/*
-		 * a copy of a multicast packet, or a packet that was sent, costs as much as a
-		 * packet: it uses the budget
+		 * each copy of a multicast packet, and each packet that a QP has sent, uses one
+		 * unit of the budget
 		 */
 		if (b.spent && unlikely(b.spent >= *budget))
 			break;
@@ -146,8 +146,8 @@ static bool nhca_sk_empty(const struct sock *sk)
 }
 
 /*
- * Return: the cost of a batch: its number of packets, or its length in units of 4 KiB if that is
- * more, because packets of channels may be long.
+ * Return: the cost of a batch: its number of packets, or its length in units of 4 KiB if this
+ * number is greater, because packets of channels may be long.
  */
 static int nhca_rx_cost(const struct sk_buff *skb)
 {
@@ -199,7 +199,7 @@ static bool nhca_sk_drain(struct nhca_sock *ns, int *budget)
 			return true;
 		}
 		*budget -= nhca_rx_cost(skb);
-		/* verify the UDP checksum if neither the netdev nor the stack has done so */
+		/* verify the UDP checksum, unless the netdev or the stack has verified it */
 		if (unlikely(udp_lib_checksum_complete(skb))) {
 			consume_skb(skb);
 			continue;
@@ -211,7 +211,10 @@ static bool nhca_sk_drain(struct nhca_sock *ns, int *budget)
 	return true;
 }
 
-/* Return: budget of nhca_sk_data_ready() now. The caller processes the packets of the socket. */
+/*
+ * Return: budget of nhca_sk_data_ready() now. Only the CPU that processes the packets of the socket
+ * may call this function.
+ */
 static int nhca_sk_budget(struct nhca_sock *ns)
 {
 	u32 now = jiffies;
@@ -235,8 +238,9 @@ static void nhca_sk_process(struct nhca_sock *ns, int budget)
 
 	do {
 		/*
-		 * Do not count the packets that are in the queue now: this drain finds them.  Under
-		 * overload no drain empties the queue, and a count of all packets would wrap.
+		 * Forget the calls for packets that are in the queue now, because this drain finds
+		 * the packets.  Under overload no drain empties the queue, and a count of all calls
+		 * would wrap.
 		 */
 		if (atomic_read(&ns->ready) != 1)
 			atomic_xchg(&ns->ready, 1);
