@@ -50,7 +50,7 @@ void nhca_arm_init(struct nhca_arm *arm, bool user, u32 start)
 	*arm = (struct nhca_arm) {
 		.by_bh = !user,
 		.solicited = start,
-		/* The consumer is not at this index. */
+		/* The consumer is not at this index, so arm_unseen() suppresses no event. */
 		.last_event_cons = start - 1,
 	};
 }
@@ -71,8 +71,8 @@ static enum nhca_arm_todo arm_raise(struct nhca_arm *arm, struct nhca_arm_ring r
 	arm->mod_count = 0;
 	arm->seq_acked = ring.seq;
 	/*
-	 * If the consumer has polled everything, store an index that it can never have, so that
-	 * arm_unseen() does not suppress the event of the next request.
+	 * If the consumer has polled everything, store an index that the consumer can never have,
+	 * so that arm_unseen() does not suppress the event of the next request.
 	 */
 	arm->last_event_cons = ring.cons - (ring.cons == ring.prod);
 	return NHCA_ARM_RAISE;
@@ -108,7 +108,7 @@ static u8 arm_unseen(const struct nhca_arm *arm, struct nhca_arm_ring ring)
 
 enum nhca_arm_todo nhca_arm_request(struct nhca_arm *arm, struct nhca_arm_ring ring, u8 kind)
 {
-	/* IBTA 11.4.2.2: a request for any completion overrides one for solicited completions. */
+	/* IBTA 11.4.2.2: IB_CQ_SOLICITED does not replace an earlier IB_CQ_NEXT_COMP. */
 	if (!ring.seq && arm->armed != IB_CQ_NEXT_COMP)
 		arm->armed = kind;
 	if (ring.prod == ring.cons) {
@@ -116,7 +116,7 @@ enum nhca_arm_todo nhca_arm_request(struct nhca_arm *arm, struct nhca_arm_ring r
 		arm->mod_count = 0;
 		return NHCA_ARM_NOTHING;
 	}
-	/* Kernel consumers use IB_CQ_REPORT_MISSED_EVENTS instead. */
+	/* Kernel consumers find unpolled entries by IB_CQ_REPORT_MISSED_EVENTS. */
 	if (arm->by_bh)
 		return NHCA_ARM_NOTHING;
 	return nhca_arm_decide(arm, ring, arm_unseen(arm, ring));

@@ -22,7 +22,8 @@
  * @count:  moderation: the event waits for this number of completions, or for @period_us, whichever
  *          is first; 0: the event waits for @period_us
  * @period_us: moderation: maximum time that the event waits, in microseconds; 0: no moderation
- * @mod_count: moderation: completions since the last event
+ * @mod_count: moderation: completions since the last event, or since the last request that found
+ *          all entries polled
  * @solicited: producer index after the last completion that counts as solicited
  * @seq_acked: arm_seq of the ring that the last event acknowledged; published in the ring
  * @last_event_cons: consumer index at the last event; if the consumer had polled all entries then,
@@ -48,7 +49,7 @@ struct nhca_arm {
  * @prod: number of entries produced, modulo 2^32
  * @cons: number of entries polled, modulo 2^32.  User space may have stored any value.
  * @seq:  arm_seq of the ring.  User space may have stored any value.  0: the consumer has never
- *        armed the CQ in its ring, or cannot do that.
+ *        armed the CQ in the ring, or the CQ cannot be armed in the ring.
  */
 struct nhca_arm_ring {
 	u32 prod;

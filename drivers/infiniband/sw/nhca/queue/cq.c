@@ -40,7 +40,7 @@ static struct nhca_arm_ring cq_arm_ring(const struct nhca_cq *cq)
 	return ring;
 }
 
-/* Publish in the ring the consumer index at the last event, and the arm_seq of that event. */
+/* Publish arm.last_event_cons and arm.seq_acked, which describe the last event, in the ring. */
 static void cq_publish(struct nhca_cq *cq)
 {
 	lockdep_assert_held(&cq->lock);
@@ -158,7 +158,7 @@ static void cq_event(struct nhca_bh *bh)
 	cq_raise_deferred(cq);
 }
 
-/* The moderation period is over: raise the deferred event. */
+/* The moderation period is over: raise the deferred event, for a kernel consumer in cq_event(). */
 static enum hrtimer_restart cq_period_over(struct hrtimer *timer)
 {
 	struct nhca_cq *cq = container_of(timer, struct nhca_cq, timer);
@@ -309,8 +309,8 @@ void nhca_cq_move_start(struct nhca_cq *cq, struct nhca_cq_move *m, struct nhca_
 }
 
 /*
- * Copy entries @m->done to @end - 1.  The copy needs no lock: only nhca_cq_forget_qp() changes
- * posted entries, and nhca_cq_move_step() then copies all entries again.
+ * Copy entries @m->done to @end - 1.  The copy needs no lock: the kernel changes unpolled entries
+ * only in nhca_cq_forget_qp(), and nhca_cq_move_step() then copies all entries again.
  */
 static void cq_move_copy(const struct nhca_cq *cq, struct nhca_cq_move *m, u32 end)
 {
@@ -373,9 +373,9 @@ struct nhca_cqe *nhca_cq_next(struct nhca_cq *cq)
 }
 
 /*
- * Process the entries from the newest to the oldest.  Each entry that stays moves to a higher
- * index, into the slot of a removed entry.  So entries that QPs add meanwhile do not move, and the
- * oldest entries, which a consumer may poll meanwhile, move last.
+ * Process the entries from the newest to the oldest.  The index of an entry that stays increases by
+ * the number of newer entries that were removed.  So entries that QPs add meanwhile do not move,
+ * and the oldest entries, which a consumer may poll meanwhile, move last.
  */
 bool nhca_cq_forget_step(struct nhca_cq *cq, struct ib_qp *ibqp)
 {

@@ -18,7 +18,7 @@
  * @ibcq:   the RDMA core's part
  * @owner:  user to whom the CQ is charged; NULL: to no user; constant
  * @resize: serializes moves to another ring, because the RDMA core lets two threads resize a CQ
- * @lock:   irqsave; protects all members below it, and the production of entries
+ * @lock:   irqsave; protects the members below it, except @overrun_due and constants
  * @ring:   ring of struct nhca_cqe.  A kernel consumer's ring is not mapped, and nhca_cqe.kernel of
  *          its entries is a pointer to struct ib_qp.
  * @prod:   number of entries produced, modulo 2^32; hdr->prod is a copy for the consumer
@@ -32,11 +32,11 @@
  * @compactions: number of steps of nhca_cq_forget_qp(), which may move entries inside the ring
  * @event:  bottom-half work that calls the handlers of a kernel consumer; nhca_cq_stop() cancels
  *          the work
- * @overrun_due: bit 0: @event has to raise IB_EVENT_CQ_ERR
+ * @overrun_due: bit 0: @event has to raise IB_EVENT_CQ_ERR; atomic bit operations
  * @overrun: an entry was lost and IB_EVENT_CQ_ERR was raised; never cleared
  * @user:   user space owns the consumer index; constant
- * @arm_in_ring: the consumer may arm the CQ by hdr->arm_seq (NHCA_RING_F_ARM_SEQ)
- * @timestamps: completions have a timestamp
+ * @arm_in_ring: the consumer may arm the CQ by hdr->arm_seq (NHCA_RING_F_ARM_SEQ); constant
+ * @timestamps: completions have a timestamp; constant
  */
 struct nhca_cq {
 	struct ib_cq ibcq;
@@ -154,9 +154,9 @@ void nhca_cq_moderate(struct nhca_cq *cq, u16 count, u16 period_us);
  * handlers of uverbs only wake up readers of a file.  Kernel CQ: bottom-half work calls the
  * handlers.
  * Context: any; callers may hold a QP's send or receive lock.
- * Return: 0; -ENOSPC: the CQ is full and the completion is lost.  The caller must then change its
- * QP to the error state (IBTA 11.6.3.1: a CQ overrun affects the QPs that use the CQ).  If the
- * caller is a channel, it only counts the loss.
+ * Return: 0; -ENOSPC: the CQ is full and the completion is lost.  A QP must then change to the
+ * error state (IBTA 11.6.3.1: a CQ overrun affects the QPs that use the CQ); a channel only counts
+ * the loss.
  */
 int nhca_cq_post(struct nhca_cq *cq, struct nhca_cqe *cqe, bool solicited);
 

@@ -108,7 +108,7 @@ void nhca_ring_free(struct nhca_ring *r)
 {
 	/*
 	 * When no mmap() call uses the entry any more, nhca_mmap_free() frees the memory.  If pages
-	 * are still mapped, delayed work frees the memory after the last one was unmapped.
+	 * are still mapped, delayed work frees the memory after the last page was unmapped.
 	 */
 	if (r->entry) {
 		rdma_user_mmap_entry_remove(r->entry);

@@ -61,7 +61,7 @@ static inline u32 nhca_ring_entries(const struct nhca_ring *r)
  * Reads of these entries by the caller are ordered after the read of the producer index.
  * Context: any.
  * Return: 0 to the number of slots; -EPROTO: the producer index is impossible (only hostile or
- * broken user space stores one).
+ * broken user space stores such an index).
  */
 static inline int nhca_ring_produced(const struct nhca_ring *r, u32 cons)
 {
@@ -79,7 +79,7 @@ static inline int nhca_ring_produced(const struct nhca_ring *r, u32 cons)
  */
 static inline void nhca_ring_release(struct nhca_ring *r, u32 cons)
 {
-	/* The producer loads hdr->cons with acquire, so its writes follow the kernel's reads. */
+	/* The producer loads hdr->cons with acquire: it writes slots after the kernel's reads. */
 	smp_store_release(&r->hdr->cons, cons);
 }
 
@@ -165,8 +165,8 @@ static inline bool nhca_ring_is_placed(const struct nhca_ring_user *user)
  * KUnit tests without a process replace this function.
  * Context: process, may sleep.
  * Return: 0; -EINVAL: @entries or @stride is invalid, the ring is larger than INT_MAX bytes, or
- * @user->mem is too short or does not start at a page; -ENOMEM: no memory, or RLIMIT_MEMLOCK would
- * be exceeded; errors of ib_umem_get() for @user->mem.
+ * @user->mem is too short or does not start at a page boundary; -ENOMEM: no memory, or
+ * RLIMIT_MEMLOCK would be exceeded; errors of ib_umem_get_va() for @user->mem.
  */
 int nhca_ring_alloc(struct nhca_ring *r, u32 entries, u32 stride, struct nhca_ring_user *user);
 
@@ -211,8 +211,9 @@ int nhca_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma);
  * nhca_mmap_free - ib_device_ops.mmap_free: free memory of nhca_shared_alloc()
  * @entry: mmap entry of the memory, whose last reference was dropped
  *
- * If pages are still mapped, the memory is freed later: delayed work checks every 50 ms whether the
- * last page was unmapped.  Until then, the memory counts against the limits.
+ * If pages are still mapped, or packets refer to them, the memory is freed later: delayed work
+ * checks every 50 ms whether the pages are still in use.  Until then, the memory counts against the
+ * limits.
  * Context: process, may sleep.
  */
 void nhca_mmap_free(struct rdma_user_mmap_entry *entry);

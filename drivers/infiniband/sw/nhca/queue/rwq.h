@@ -26,7 +26,7 @@ struct nhca_rwr {
 /**
  * struct nhca_rwq - a receive ring and the kernel's indices
  * @ring:    ring of struct nhca_recv_wqe
- * @lock:    irqsave; protects @cons and @prod, and the posting of kernel consumers
+ * @lock:    irqsave; protects @ring, @cons and @prod, and the posting of kernel consumers
  * @cons:    number of entries fetched, modulo 2^32
  * @prod:    kernel consumers: number of entries posted, modulo 2^32
  * @max_wr:  granted number of entries
@@ -34,7 +34,7 @@ struct nhca_rwr {
  */
 struct nhca_rwq {
 	struct nhca_ring ring;
-	spinlock_t lock;	/* irqsave; @cons, @prod */
+	spinlock_t lock;	/* irqsave; @ring, @cons, @prod */
 	u32 cons;
 	u32 prod;
 	u32 max_wr;
@@ -113,8 +113,8 @@ struct nhca_rwq_move {
 /* Maximum number of requests that are copied with the queue's lock held and interrupts off */
 #define NHCA_RWQ_STEP	64
 /*
- * Maximum number of times that a move copies a whole ring.  Usually it copies each entry once, and
- * those that were posted meanwhile.
+ * Maximum number of times that a move copies a whole ring.  Usually a move copies each entry only
+ * once, also entries that are posted meanwhile.
  */
 #define NHCA_RWQ_COPIES	16
 
@@ -141,7 +141,8 @@ void nhca_rwq_move_start(struct nhca_rwq *q, struct nhca_rwq_move *m, struct nhc
  * nhca_rwq_move_start().
  * Return: 0: the queue has the new ring; -EAGAIN: the caller has to call the function again;
  * -EINVAL: the new ring is too small for the posted requests, or user space has stored an
- * impossible producer index; -EBUSY: user space changes its producer index all the time.
+ * impossible producer index; -EBUSY: @m->budget is used up, because user space changes its producer
+ * index all the time.
  */
 int nhca_rwq_move_step(struct nhca_rwq *q, struct nhca_rwq_move *m);
 

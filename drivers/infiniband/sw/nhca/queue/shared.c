@@ -4,8 +4,8 @@
  *
  * A mapping keeps the pages after their owner was destroyed: a process may map device memory, free
  * it and allocate more.  Therefore the memory counts against the limits until the last page was
- * unmapped.  A close callback of the mapping would report this, but this module would have to stay
- * loaded as long as a process has a mapping.  Instead, memory that is still mapped when its owner
+ * unmapped.  A close callback of the mapping would report the unmapping, but this module would have
+ * to stay loaded as long as a process has a mapping.  Instead, memory that is mapped when its owner
  * frees it is put on a list, and delayed work frees the memory after it was unmapped.
  */
 #include <linux/capability.h>
@@ -109,7 +109,7 @@ static int shared_charge(struct nhca_shared_mem *sm)
 	return -ENOMEM;
 }
 
-/* Give the amount of device memory back to the pool.  The pool may be destroyed afterwards. */
+/* Uncharge the pool, if the memory is device memory.  The pool may be destroyed afterwards. */
 static void shared_uncharge(struct nhca_shared_mem *sm)
 {
 	if (!sm->users)
@@ -146,7 +146,7 @@ static bool shared_in_use(const struct nhca_shared_mem *sm)
 	return false;
 }
 
-/* Free the memory on the list that is unmapped now.  Return: true if the list is not empty then. */
+/* Free memory of shared_mapped that is not in use now.  Return: true if other memory is left. */
 static bool shared_sweep(void)
 {
 	struct nhca_shared_mem *sm, *next;
@@ -217,7 +217,7 @@ static struct nhca_shared_mem *shared_new(size_t size, struct nhca_users *users,
 	sm->user = user;
 	err = shared_charge(sm);
 	if (err) {
-		/* memory that was unmapped may still count: free it, and try again */
+		/* memory that was unmapped may still be charged: free such memory, and try again */
 		shared_sweep();
 		err = shared_charge(sm);
 	}
@@ -255,7 +255,7 @@ int nhca_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 	int err;
 
 	mmap_assert_write_locked(vma->vm_mm);
-	/* This refuses private mappings, and any size but the size of the memory. */
+	/* The function refuses private mappings, and any size but the size of the memory. */
 	entry = rdma_user_mmap_entry_get(ibuc, vma);
 	if (!entry)
 		return -EINVAL;

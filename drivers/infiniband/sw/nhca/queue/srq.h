@@ -40,7 +40,7 @@ struct nhca_srq {
 	struct nhca_bh event;
 };
 
-/* bits of an SRQ's number, and of a serial number that is combined with the number */
+/* bits of an SRQ's number; these low bits of nhca_srq.serial are 0 */
 #define NHCA_SRQN_BITS	24
 
 static inline struct nhca_srq *to_nhca_srq(struct ib_srq *ibsrq)
@@ -56,7 +56,7 @@ static inline struct nhca_srq *to_nhca_srq(struct ib_srq *ibsrq)
 void nhca_srq_init(struct nhca_srq *srq);
 
 /**
- * nhca_srq_stop - stop the events of an SRQ
+ * nhca_srq_stop - stop the events of an SRQ, and destroy its mutex
  * @srq: the SRQ, from which no QP fetches any more; no event is raised after the function returns
  * Context: process, sleeps.
  */
