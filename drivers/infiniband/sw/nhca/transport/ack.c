@@ -4,7 +4,7 @@
 #include "disk.h"
 #include "engine.h"
 
-/* delay in microseconds for each value of the RNR NAK timer field (table 45); 0: the longest one */
+/* delay in microseconds for each value of the RNR NAK timer field (table 45): 0 is the longest */
 static const u32 nhca_rnr_usecs[32] = {
 	655360, 10, 20, 30, 40, 60, 80, 120, 160, 240, 320, 480, 640, 960, 1280,
 	1920, 2560, 3840, 5120, 7680, 10240, 15360, 20480, 30720, 40960, 61440,
@@ -34,7 +34,7 @@ void nhca_ack_done(struct nhca_qp *qp, struct nhca_swr *swr)
 		if (sq->cur == swr)
 			sq->cur = list_is_last(&swr->list, &sq->inflight) ?
 				  NULL : list_next_entry(swr, list);
-		/* the window does not bound local operations, so limit those of a pass */
+		/* the window does not bound local operations, so limit how many a pass completes */
 		if (sq->nlocal <= NHCA_BUDGET)
 			nhca_swr_complete(qp, swr, IB_WC_SUCCESS);
 		else
@@ -51,8 +51,9 @@ void nhca_ack_done(struct nhca_qp *qp, struct nhca_swr *swr)
  * the response to a READ, atomic, FLUSH or ATOMIC WRITE before @psn is missing, this response was
  * lost: an implied NAK (9.7.5.1.2).
  *
- * Compare PSNs only with una, which is in the oldest request, and less than a window before @psn.
- * The first PSN of that request may be 2^23 PSNs before its end: too far for nhca_psn_diff().
+ * Compare PSNs only with una, which is in the oldest request, and at most NHCA_CWND_MAX PSNs before
+ * @psn.  The first PSN of the oldest request may be 2^23 PSNs before @psn: too far for
+ * nhca_psn_diff().
  * Return: false for an implied NAK; una stays at the missing response.
  */
 static bool nhca_ack_before(struct nhca_qp *qp, u32 psn)
@@ -120,7 +121,7 @@ static void nhca_ack_nak(struct nhca_qp *qp, u8 code)
 	case NHCA_NAK_PSN_SEQ:
 		nhca_count(&qp->who, NHCA_CNT_RCVD_SEQ_NAK);
 		if (sq->gone_back) {
-			/* nothing was acknowledged since the last go-back */
+			/* nothing was acknowledged since the last go-back: use up a retry */
 			if (!nhca_rtx_retry(sq->rtx)) {
 				nhca_count(&qp->who, NHCA_CNT_RETRY_EXCEEDED);
 				nhca_sq_fail(qp, IB_WC_RETRY_EXC_ERR);
@@ -143,7 +144,7 @@ static void nhca_ack_nak(struct nhca_qp *qp, u8 code)
 		nhca_sq_fail(qp, IB_WC_REM_OP_ERR);
 		return;
 	default:
-		/* reserved code (9.7.5.2.8): ignored; the PSN of the NAK was handled before */
+		/* a reserved code (9.7.5.2.8): the NAK only acknowledges all PSNs before its own */
 		return;
 	}
 }
@@ -195,8 +196,9 @@ void nhca_swr_target(struct nhca_qp *qp, struct nhca_swr *swr, u32 off, struct n
 }
 
 /*
- * The pages into which a response has to be placed are not present: treat the response as lost.
- * The requester requests the response again when the pages are present.
+ * The pages into which a response has to be placed are not present, or a disk has not written the
+ * data of a READ yet: treat the response as lost.  The requester requests the response again when
+ * the wait has ended.
  */
 static void nhca_ack_page_retry(struct nhca_qp *qp)
 {
@@ -306,7 +308,7 @@ u32 nhca_ack_middle(struct nhca_qp *qp, struct nhca_rx *rx)
 	if (!nhca_sq_open(qp) || !swr || !nhca_swr_is_read(swr) ||
 	    nhca_psn_add(swr->psn, swr->got) != psn || rx->payload != qp->mtu)
 		return 0;
-	/* packets before the last one of this chunk, as far as they were requested */
+	/* number of packets that were requested, up to the packet before the chunk's last one */
 	n = min(swr->npsn, roundup(swr->got + 1, NHCA_READ_CHUNK)) - 1 - swr->got;
 	n = min(n, nhca_psn_diff(sq->nxt, psn));
 	if (n <= 0)
@@ -402,7 +404,7 @@ bool nhca_ack_rx(struct nhca_qp *qp, struct nhca_rx *rx)
 
 void nhca_ack_piggybacked(struct nhca_qp *qp, u32 psn)
 {
-	/* an old ACK counts as no duplicate response: the request that carried it may come twice */
+	/* do not count an old ACK as a duplicate: the request that carries it may come twice */
 	if (!nhca_sq_open(qp) || !nhca_ack_in_window(&qp->sq, psn))
 		return;
 	if (!nhca_ack_before(qp, nhca_psn_add(psn, 1)))

@@ -9,7 +9,7 @@ static int nhca_send_again(struct nhca_qp *qp, struct nhca_swr *swr)
 	u32 off;
 	int err;
 
-	/* sent is now below high: a retransmission, so nhca_swr_xmit() copies the payload */
+	/* sent is now below high, as in a retransmission, so nhca_swr_tx() copies the payload */
 	swr->sent--;
 	off = swr->sent * qp->mtu;
 	nhca_swr_hdr(qp, swr, &h);
@@ -73,8 +73,8 @@ bool nhca_sq_ackreq(struct nhca_qp *qp)
 		break;
 	}
 	/*
-	 * Without a local ACK timeout, start the timer to try again.  After -EAGAIN the fault-in of
-	 * the payload runs the requester.
+	 * If the attribute timeout is 0, start the timer to try again.  After -EAGAIN the requester
+	 * runs when the payload is in memory.
 	 */
 	if (err && err != -ENOENT && err != -EAGAIN && !qp->attr.timeout)
 		nhca_sq_unsent(qp);

@@ -80,7 +80,7 @@ static __always_inline void nhca_swr_retire(struct nhca_qp *qp, struct nhca_swr 
 		nhca_post_cqe(qp, qp->ibqp.send_cq, &cqe, false);
 }
 
-/* Return: true if the stack no longer reads buffers of @swr.  Otherwise the QP is kicked later. */
+/* Return: true if the stack no longer reads buffers of @swr; otherwise the release kicks the QP. */
 static bool nhca_swr_released(struct nhca_qp *qp, const struct nhca_swr *swr)
 {
 	return !swr->zcopied || nhca_zcopy_released(qp->flow, swr->zcopy);

@@ -2,10 +2,10 @@
 /*
  * Requesters and responders whose bytes go to a disk.
  *
- * The bytes of a packet that was verified are first copied to blocks of a backing, and then handed
- * over: see nhca_iter_placed().  If the region requests this, the last packet of an operation waits
- * until the disk has the bytes: a responder parks it with the deferred packets, and a requester
- * treats it as lost and requests it again.
+ * The bytes of a verified packet are first copied to blocks of a backing (memory/backing.h), and
+ * then handed over to the backing by nhca_iter_placed().  For some regions the last packet of an
+ * operation waits until the disk has the bytes.  A responder defers this packet (deferral.c), and a
+ * requester treats the packet as lost and requests it again.
  */
 #include "disk.h"
 #include "engine.h"

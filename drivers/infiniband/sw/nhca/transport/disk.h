@@ -10,7 +10,7 @@
 #include "source.h"
 
 /**
- * nhca_write_placed - hand over the payload of a WRITE that was copied to a region of a backing
+ * nhca_write_placed - hand the payload of a WRITE over to a backing, by nhca_iter_placed()
  * nhca_recv_placed - the same for a SEND
  * nhca_middle_placed - the same for @n packets from the middle of a message
  * nhca_target_placed - the same for @len bytes from byte @off of the response to the READ @swr
@@ -29,15 +29,15 @@ int nhca_target_placed(struct nhca_qp *qp, struct nhca_swr *swr, u32 off, u32 le
 		       struct nhca_iter *it);
 
 /**
- * nhca_message_sync - wait for the disk before the last packet of a SEND or WRITE is accepted
- * nhca_target_sync - wait for the disk before a READ completes
- * Return: 0: the bytes are on the disk, or need not be; -EAGAIN: not yet; when they are, the QP is
- * kicked; -EIO: the disk could not write them.
+ * nhca_message_sync - check whether the last packet of a SEND or WRITE must wait for a disk
+ * nhca_target_sync - check whether a READ must wait for a disk before it completes
+ * Return: 0: the bytes are on the disk, or need not be; -EAGAIN: the disk has not written all bytes
+ * yet, and the QP is kicked when the disk has ended; -EIO: the disk could not write them.
  */
 int nhca_message_sync(struct nhca_rq *rq, const struct nhca_source *src);
 int nhca_target_sync(struct nhca_qp *qp, struct nhca_swr *swr);
 
-/* Return: true if the payload of this last packet is in its place: only its acceptance is due. */
+/* Return: true if @src is a last packet that waits for a disk, so its payload is placed already. */
 static inline bool nhca_waits_for_disk(const struct nhca_rq *rq, const struct nhca_source *src)
 {
 	return unlikely(rq->disk == NHCA_DISK_WAITS) && src->rx &&

@@ -74,7 +74,7 @@ static void nhca_replay(struct nhca_qp *qp, const struct nhca_hdr *h)
 		nhca_res_done(nhca_res_at(rq, i));
 }
 
-/* 9.7.4.5: a responder never executes a request twice */
+/* 9.7.4.5: a duplicate is not executed; only the response to a READ reads the memory again */
 void nhca_duplicate(struct nhca_qp *qp, const struct nhca_hdr *h)
 {
 	lockdep_assert_held(&qp->rq.lock);

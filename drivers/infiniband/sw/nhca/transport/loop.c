@@ -5,17 +5,19 @@
  *
  * On a connection, a step replaces the next packets of a message.  It leaves both ends in the state
  * after these packets and their acknowledgment: PSNs, opcode sequence, R_Key references.  So the
- * requester can send packets in place of any step.  It does so if packets are in flight, if the
- * peer's lock is taken, if memory is not present, or if the peer would not execute the request.
+ * requester can send packets in place of any step.  The requester sends packets if others are in
+ * flight, if the peer's lock is taken, if memory is not present, or if the peer would not execute
+ * the request.
  *
  * The first packets of a connection go through the network stack, with its routing and filters.
- * The same-host path is used only after packets with the marks of QPs of this kernel (wire.rst)
- * have passed in both directions.  Between UD QPs one datagram that came through lo is enough for
- * datagrams with the same addresses and traffic class, because it is from this network namespace.
+ * The same-host path is used only after packets with the marks of QPs of this kernel
+ * (Documentation/wire.rst) have passed in both directions.  Between UD QPs one datagram that came
+ * through lo is enough for datagrams with the same addresses and traffic class, because a datagram
+ * on lo is from this network namespace.
  *
  * Filters, routes and queueing disciplines may change later.  So the path is valid for
- * NHCA_LOOP_VALID only; then packets have to pass again.  It is not used at all while the packets
- * would meet a queueing discipline or a packet socket (tcpdump) on the netdev that they leave by.
+ * NHCA_LOOP_VALID only; then packets have to pass again.  The path is not used at all while the
+ * netdev that the packets would leave by has a queueing discipline or a packet socket (tcpdump).
  */
 #include <linux/moduleparam.h>
 
@@ -31,8 +33,8 @@
 #define NHCA_LOOP_BYTES	(32 << 10)
 /*
  * Jiffies for which a packet that was received allows the same-host path, and for which a packet
- * socket or queueing discipline that was found prevents it.  After that, packets are sent again, so
- * a new rule of a packet filter takes effect within a second.
+ * socket or queueing discipline that was found prevents the path.  After this time packets are sent
+ * again, so a new rule of a packet filter takes effect within a second.
  */
 #define NHCA_LOOP_VALID	(HZ / 2)
 /* number of PSNs after which the peer's lock is released, so that other CPUs can take it */
@@ -48,7 +50,10 @@ static bool nhca_loop_up(const struct nhca_qp *qp)
 	       READ_ONCE(qp->dev->port_state) == IB_PORT_ACTIVE;
 }
 
-/* Return: true if the packets of a connected QP must be seen.  RCU protects the address vector. */
+/*
+ * Return: true if a packet socket or queueing discipline must see the packets of a connected QP.
+ * RCU protects the address vector.
+ */
 static bool nhca_loop_watched(const struct nhca_qp *qp)
 {
 	struct nhca_av *av = READ_ONCE(qp->av);
@@ -61,7 +66,7 @@ bool nhca_loop_found(struct nhca_qp *qp, const struct nhca_rx *rx)
 	struct nhca_qp *peer;
 	__le32 mark;
 
-	/* do not ask for each packet while there is a packet socket or a queueing discipline */
+	/* after a packet socket or queueing discipline was found, do not search for each packet */
 	if (time_before(jiffies, READ_ONCE(qp->watched_until)) || !nhca_rx_mark(rx, &mark))
 		return false;
 	peer = nhca_qp_find(NULL, qp->attr.dest_qp_num);
@@ -78,7 +83,7 @@ bool nhca_loop_found(struct nhca_qp *qp, const struct nhca_rx *rx)
 
 /*
  * Return: true if a datagram of QP @src_qpn with the addresses and the traffic class of @ip would
- * meet the same rules as the one that came last.
+ * meet the same filters and routes as the datagram in nhca_qp.loop_path.
  */
 static bool nhca_loop_same_path(const struct nhca_qp *qp, u32 src_qpn, const struct nhca_ip *ip)
 {
@@ -106,8 +111,8 @@ void nhca_loop_learn(struct nhca_qp *qp, const struct nhca_rx *rx)
 }
 
 /*
- * Return: true if the two QPs are connected to each other, and @peer has the mark that
- * nhca_loop_found() saw.  sq.lock of @qp and rq.lock of @peer are held.
+ * Return: true if the two QPs are connected to each other, and @peer still has the mark that
+ * nhca_loop_found() found.  sq.lock of @qp and rq.lock of @peer are held.
  */
 static bool nhca_loop_connected(const struct nhca_qp *qp, const struct nhca_qp *peer)
 {
@@ -152,8 +157,8 @@ static struct nhca_qp *nhca_loop_lock(struct nhca_qp *qp)
 	if (!peer || !nhca_loop_up(qp) || !nhca_loop_up(peer) || !spin_trylock(&peer->rq.lock))
 		return NULL;
 	/*
-	 * What the peer receives shows that packets pass to it.  What this QP receives does not: a
-	 * filter may refuse the packets of one direction only.
+	 * Both QPs must have received packets lately, because a filter may refuse the packets of
+	 * one direction only.
 	 */
 	if (nhca_loop_expired(qp) || nhca_loop_expired(peer) || !nhca_loop_connected(qp, peer)) {
 		spin_unlock(&peer->rq.lock);
@@ -201,9 +206,9 @@ static void nhca_loop_done(struct nhca_qp *qp, struct nhca_swr *swr, u32 npsn)
 }
 
 /*
- * The peer has refused the request, and its NAK is sent as a packet.  Count packets of the request
- * as sent, so that this requester accepts the NAK, and as many as a window has, so that it sends
- * nothing before the NAK comes.
+ * The peer has refused the request, and its NAK is sent as a packet.  Count as many packets of the
+ * request as sent as the largest window has.  Then this requester accepts the NAK, and sends
+ * nothing before the NAK comes.  UC has no NAK: the whole request counts as sent.
  */
 static void nhca_loop_refused(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_qp *peer)
 {
@@ -245,13 +250,13 @@ static u32 nhca_loop_message(struct nhca_qp *qp, struct nhca_swr *swr, struct nh
 		return npsn;
 	}
 	if (verdict == NHCA_DROPPED && !peer->rq.nak_due)
-		/* memory is not present, or the payload's key is wrong: packets handle both */
+		/* if memory is not present, or the payload's key is wrong, packets are used */
 		return 0;
 	nhca_loop_refused(qp, swr, peer);
 	return npsn;
 }
 
-/* READ.  Return: 0 if the key is closed or memory is not present: packets handle both. */
+/* READ.  Return: as nhca_loop_step(): 0, for example, if a key is closed or memory not present. */
 static u32 nhca_loop_read(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_qp *peer, u32 npsn)
 {
 	u32 off = swr->sent * qp->mtu;
