@@ -238,8 +238,8 @@ static void nhca_sk_process(struct nhca_sock *ns, int budget)
 
 	do {
 		/*
-		 * Forget the calls for packets that are in the queue now, because this drain finds
-		 * the packets.  Under overload no drain empties the queue, and a count of all calls
+		 * Reset the count of calls, because this drain finds all packets that are in the
+		 * queue now.  Under overload no drain empties the queue, and a count of all calls
 		 * would wrap.
 		 */
 		if (atomic_read(&ns->ready) != 1)

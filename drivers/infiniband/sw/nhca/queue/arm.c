@@ -33,7 +33,7 @@
  *
  * The callers of the functions are: a QP or channel that posts a completion (a QP also holds its
  * own lock); the consumer, by ib_req_notify_cq() or a command; the timer or the bottom half, for
- * nhca_arm_late(); nhca_modify_cq(); and nhca_destroy_cq().  All of them hold the lock of the CQ.
+ * nhca_arm_late(); nhca_modify_cq(); and nhca_destroy_cq().  All callers hold the lock of the CQ.
  * User space stores arm_seq without a lock; the store takes effect when a caller reads arm_seq.
  */
 #include <linux/kernel.h>

@@ -2,8 +2,8 @@
 /*
  * Arming of a CQ: which completions raise an event, and when.  The state table is in arm.c.
  *
- * The functions change only struct nhca_arm.  They get a copy of the ring's indices, and return
- * what the caller has to do.
+ * The functions change only struct nhca_arm.  The caller passes a copy of the ring's indices, and
+ * the functions return what the caller has to do.
  */
 #ifndef NHCA_ARM_H
 #define NHCA_ARM_H

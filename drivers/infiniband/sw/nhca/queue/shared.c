@@ -135,7 +135,7 @@ static LIST_HEAD(shared_mapped);
 /* protects shared_mapped, and the members users and user of its elements */
 static DEFINE_MUTEX(shared_lock);
 
-/* The vmalloc range holds one reference to each page; mappings and packets hold further ones. */
+/* The vmalloc range has one reference to each page; mappings and packets have others. */
 static bool shared_in_use(const struct nhca_shared_mem *sm)
 {
 	size_t off;

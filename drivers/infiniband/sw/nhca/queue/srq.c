@@ -76,7 +76,7 @@ static bool srq_below_limit(struct nhca_srq *srq)
 	return due;
 }
 
-/* Record that user space has stored an impossible index.  Return: true if this is the first one. */
+/* Record that user space has stored an impossible index.  Return: true for the first such index. */
 static bool srq_breaks(struct nhca_srq *srq)
 {
 	unsigned long flags;

@@ -22,7 +22,7 @@ static int nhca_send_again(struct nhca_qp *qp, struct nhca_swr *swr)
 
 /*
  * Request an ACK without the payload, because the payload's key is closed: send a WRITE of 0 bytes
- * with the PSN before the oldest unacknowledged one.  The peer expects a later PSN, so this WRITE
+ * with the PSN before the oldest unacknowledged PSN.  The peer expects a later PSN, so this WRITE
  * is a duplicate, and the peer acknowledges all requests that it has executed (9.7.5.1.3).
  */
 static int nhca_send_empty_write(struct nhca_qp *qp, struct nhca_swr *swr)

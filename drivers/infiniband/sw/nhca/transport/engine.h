@@ -17,9 +17,9 @@
  */
 #define NHCA_READ_CHUNK		32
 /*
- * Budget of a pass of a requester or responder, in which it holds its lock and BHs are disabled:
- * number of packets, or of work requests without packets; about net.core.netdev_budget (300).
- * nhca_qp.kick continues a requester, and nhca_piggyback.rest a responder.
+ * Budget of a pass, in which a requester or responder holds its lock and BHs are disabled: number
+ * of packets, or of work requests without packets; about net.core.netdev_budget (300).  If the
+ * budget is used up, nhca_qp.kick continues a requester, and nhca_piggyback.rest a responder.
  */
 #define NHCA_BUDGET		256
 /* bytes of a same-host copy, or of a frame of a raw packet QP, that cost as much as one packet */
@@ -34,7 +34,7 @@
  * nhca_sq_ackreq() had to retransmit a packet only to set AckReq.
  */
 #define NHCA_ACKREQ_BOOST		64
-/* maximum number of empty requests for an ACK; then the request fails (nhca_sq.empty_ackreqs) */
+/* maximum value of nhca_sq.empty_ackreqs; see nhca_send_empty_ackreq() */
 #define NHCA_EMPTY_ACKREQ_MAX	3
 /* maximum number of passes that a holder of nhca_sq.lock makes for kicks (nhca_sq.kicked) */
 #define NHCA_SQ_KICKS		8
@@ -58,7 +58,7 @@ static inline bool nhca_is_xrc(const struct nhca_qp *qp)
 	return qp->ibqp.qp_type == IB_QPT_XRC_INI || qp->ibqp.qp_type == IB_QPT_XRC_TGT;
 }
 
-/* Return: true if the QP has a rate limit.  For a QP that never had one there is no call. */
+/* Return: true if the QP has a rate limit.  The check of a QP without a limit is fast. */
 static inline bool nhca_is_paced(const struct nhca_qp *qp)
 {
 	return qp->sq.pace && nhca_pace_rate(qp);
@@ -184,9 +184,9 @@ void nhca_qp_grace(struct nhca_qp *qp);
  * nhca_qp_event - raise an asynchronous event of the QP
  *
  * For a kernel consumer, nhca_qp.kick calls the handler.  A handler must not run in the call chain
- * of a verb (Documentation/infiniband/core_locking.rst).  It may also use verbs that take the QP's
- * locks, which the caller of this function may hold.  If an event is raised again before
- * nhca_qp.kick runs, the handler is called once for both.
+ * of a verb (Documentation/infiniband/core_locking.rst).  A handler may also use verbs that take
+ * the QP's locks, which the caller of this function may hold.  If an event is raised twice before
+ * nhca_qp.kick runs, the handler is called once.
  * Context: any, with or without the locks of @qp.
  */
 void nhca_qp_event(struct nhca_qp *qp, enum ib_event_type event);
@@ -208,12 +208,12 @@ void nhca_qp_flush(struct nhca_qp *qp);
 /**
  * nhca_pace_alloc - make a rate limiter without a limit
  * nhca_pace_free - free a rate limiter that no requester uses any more, or NULL
- * nhca_pace_set - set the limit of @pace, or NULL, in thousands of bits a second (0: none)
- * nhca_pace_waits - check whether the next packet has to wait; if so, a timer kicks the QP
- * nhca_pace_active - check whether that timer runs
+ * nhca_pace_set - set the limit of @pace in thousands of bits a second; 0: none; @pace may be NULL
+ * nhca_pace_waits - check whether the next packet has to wait; then a timer will kick the QP
+ * nhca_pace_active - check whether the timer of nhca_pace_waits() runs
  * nhca_pace_sent - count @bytes of payload that were sent
  * Context: alloc and free: process, no lock held.
- * Return: alloc: NULL if there is no memory; waits, active: true if so.
+ * Return: alloc: NULL if there is no memory; waits: the packet has to wait; active: the timer runs.
  */
 struct nhca_pace *nhca_pace_alloc(struct nhca_qp *qp);
 void nhca_pace_free(struct nhca_pace *pace);
@@ -222,12 +222,12 @@ bool nhca_pace_waits(struct nhca_qp *qp);
 bool nhca_pace_active(const struct nhca_qp *qp);
 void nhca_pace_sent(struct nhca_qp *qp, u32 bytes);
 
-/* ---- sq_fetch.c: Context is sq.lock held, unless stated ---- */
+/* ---- sq_fetch.c, completion.c (nhca_sq_retire()): Context is sq.lock held, unless stated ---- */
 
 /**
  * nhca_sq_retire - complete retired requests whose buffers the network stack has released
- * Each pass of the requester calls this function.  It completes at most NHCA_BUDGET requests;
- * nhca_qp.kick does the rest.
+ * Each pass of the requester calls this function, which completes at most NHCA_BUDGET requests.
+ * nhca_qp.kick completes the others.
  */
 void nhca_sq_retire(struct nhca_qp *qp);
 
@@ -240,7 +240,7 @@ struct nhca_swr *nhca_sq_fetch(struct nhca_qp *qp);
 
 /**
  * nhca_sq_allowed - compute nhca_sq.allowed
- * @qp: the QP, whose type and owner are set
+ * @qp: the QP, whose type and @user are set
  * Context: any.
  * Return: the operations that the QP may execute, BIT_ULL(NHCA_WR_*) each.
  */
@@ -263,7 +263,7 @@ void nhca_sq_purge(struct nhca_qp *qp);
  * nhca_swr_complete - end the oldest request of sq.inflight with @status
  * The function frees the ring entry, and posts a completion unless the request is unsignaled and
  * has succeeded.  If the network stack still reads buffers of this or an earlier request,
- * nhca_sq_retire() does this when the buffers are released.
+ * nhca_sq_retire() completes the request when the buffers are released.
  */
 void nhca_swr_complete(struct nhca_qp *qp, struct nhca_swr *swr,
 		       enum ib_wc_status status);
@@ -301,7 +301,7 @@ struct nhca_srq *nhca_xrc_find(const struct nhca_qp *qp, u32 srqn);
 /**
  * nhca_xrc_enter - prepare an XRC target for executing the request @h
  * From now on the QP receives from the SRQ that @h names, and uses keys of that SRQ's domain.
- * Return: false if the XRC domain has no such SRQ, or if the message began with another SRQ.
+ * Return: false if the XRC domain does not have this SRQ, or the message began with another SRQ.
  */
 bool nhca_xrc_enter(struct nhca_qp *qp, const struct nhca_hdr *h);
 
@@ -311,10 +311,10 @@ bool nhca_xrc_enter(struct nhca_qp *qp, const struct nhca_hdr *h);
  * nhca_rx_refusal - check whether a packet may reach the QP that it names
  * @h, @ip: headers of the packet
  *
- * The function takes no lock, so a forged packet does not cost one.  If the result is NHCA_CNT_MAX,
- * the caller takes the lock of a half and checks there that the generation is the same, and that
- * the state still accepts the packet.
- * Context: softirq, RCU read side.  KUnit replaces this function.
+ * The function takes no lock, so a forged packet does not cost a lock.  If the result is
+ * NHCA_CNT_MAX, the caller takes the lock of a half, and checks that the generation is the same and
+ * that the state still accepts the packet.
+ * Context: BH disabled, RCU read side.  KUnit replaces this function.
  * Return: NHCA_CNT_MAX if the packet may reach the QP; otherwise the counter of the reason.
  */
 enum nhca_counter nhca_rx_refusal(const struct nhca_qp *qp, const struct nhca_hdr *h,
@@ -326,9 +326,9 @@ enum nhca_counter nhca_rx_refusal(const struct nhca_qp *qp, const struct nhca_hd
 u8 nhca_caps(const struct nhca_qp *qp);
 
 /*
- * Return: true if a packet with these headers gets a UDP checksum.  The peer verifies the checksum
- * if it is nhca and knows that this end is nhca.  A packet without an ICRC needs the checksum even
- * if qp->peer has changed.
+ * Return: true if a packet with these headers gets a UDP checksum: if the peer has received the
+ * capability bits of this end, or if the packet has no ICRC (qp->peer may have changed since the
+ * headers were filled in).
  */
 static inline bool nhca_wants_sum(const struct nhca_qp *qp, const struct nhca_hdr *h)
 {
@@ -338,7 +338,7 @@ static inline bool nhca_wants_sum(const struct nhca_qp *qp, const struct nhca_hd
 /**
  * nhca_qp_tx - initialize a packet to the peer of a connected QP
  * The packet is not part of a batch, its payload is copied, and it has no UDP checksum.  The caller
- * may change this, and sets the member it.  For a datagram the caller also sets av and sport.
+ * may change the members, and sets @tx->it.  For a datagram the caller also sets av and sport.
  * @hdr: headers of the packet
  * @payload: bytes of payload
  * Context: one of the QP's locks held.
@@ -372,7 +372,7 @@ static inline bool nhca_peer_same_host(const struct nhca_qp *qp)
  * nhca_loop_expired - check whether packets have to pass before the same-host path is used
  * @qp: the QP that has received packets
  * Context: any.
- * Return: true if no packet has passed to @qp in the last half second.
+ * Return: true if the time is over for which a received packet has allowed the path to @qp.
  */
 static inline bool nhca_loop_expired(const struct nhca_qp *qp)
 {
@@ -385,8 +385,8 @@ static inline bool nhca_loop_expired(const struct nhca_qp *qp)
  *
  * The packet must have the mark of the local QP that has the peer's QPN.  Address and QPN alone are
  * no proof: namespaces of a host may have equal addresses, and QPs of two hosts equal numbers.
- * If a packet socket or queueing discipline must see the packets, the function remembers this for
- * half a second (nhca_qp.watched_until), and does not ask for each packet.
+ * If a packet socket or queueing discipline must see the packets, the function returns false for
+ * half a second (nhca_qp.watched_until) without another search.
  * Context: one of the QP's locks held, RCU read side.
  * Return: true if the peer is a QP of this kernel, and no packet socket or queueing discipline has
  * to see the packets; the function has set nhca_qp.peer_mark and nhca_qp.loop_until.
@@ -432,8 +432,8 @@ int nhca_raw_send(struct nhca_qp *qp, struct nhca_swr *swr);
 
 /**
  * nhca_ack_rx - handle a response that has arrived
- * Return: true if the PSN of the response was sent and is unacknowledged.  Then the response comes
- * from the peer, or from a host that sees the packets of the connection.
+ * Return: true if the PSN of the response was sent and is unacknowledged.  A host that cannot read
+ * the packets of the connection would have to guess such a PSN.
  */
 bool nhca_ack_rx(struct nhca_qp *qp, struct nhca_rx *rx);
 
@@ -466,7 +466,7 @@ enum nhca_verdict {
 enum nhca_verdict nhca_request_rx(struct nhca_qp *qp, struct nhca_rx *rx);
 
 /**
- * nhca_defer - keep a copy of a packet until its pages are present
+ * nhca_defer - copy a packet, which waits until its pages are present or a disk has its data
  * The copy is charged to the memory cgroup of the QP.  The packet is dropped if the copy would
  * exceed the limit of the QP, of its user or of the device (NHCA_POOL_DEFERRED), or, unless it is
  * the only deferred packet, that of the cgroup.
@@ -489,10 +489,11 @@ void nhca_defer_drop(struct nhca_qp *qp);
 s32 nhca_rq_reach(const struct nhca_qp *qp);
 
 /**
- * nhca_refuse - refuse a request with the NAK @code: the QP goes to error and raises @event, if it
- * is not -1; on UC the message is dropped, except for NHCA_NAK_REM_OP
+ * nhca_refuse - refuse a request with the NAK @code: the QP goes to error and raises @event, unless
+ * @event is -1; on UC the message is only dropped, except for NHCA_NAK_REM_OP
  * nhca_refuse_invalid, nhca_refuse_access - refuse a request with this NAK and its event
- * nhca_fail_recv - complete rq.rwr with @status, and refuse the packet; on UC, drop the message
+ * nhca_fail_recv - complete rq.rwr with @status, and refuse the packet; on UC the message is only
+ * dropped, except for NHCA_NAK_REM_OP
  * nhca_defer_for_page - defer a request whose memory is not present; a step of the same-host path
  * is not executed, and its requester sends packets instead
  * Return: NHCA_FATAL, NHCA_DROPPED or NHCA_DEFERRED.
@@ -508,7 +509,7 @@ enum nhca_verdict nhca_defer_for_page(struct nhca_qp *qp, const struct nhca_sour
  * nhca_res_alloc - allocate the responder resources, unless they exist
  * nhca_res_new - get a resource for the request @h, whose response has @npsn packets
  * nhca_res_drop - undo nhca_res_new(): the request was not executed
- * Return: there: false if there is no memory; new: NULL if the peer has too many requests
+ * Return: alloc: false if there is no memory; new: NULL if the peer has too many requests
  * outstanding.
  */
 bool nhca_res_alloc(struct nhca_rq *rq);
@@ -516,8 +517,8 @@ struct nhca_res *nhca_res_new(struct nhca_qp *qp, const struct nhca_hdr *h, u32 
 void nhca_res_drop(struct nhca_rq *rq, struct nhca_res *res);
 
 /*
- * A SEND, WRITE or FLUSH begins.  If its first packet was deferred, and is executed again, the
- * message is still the same operation.
+ * A SEND, WRITE or FLUSH begins: set rq->op to a new number.  If the first packet was deferred
+ * and is executed again, the message keeps its number.
  */
 static inline void nhca_message_begin(struct nhca_rq *rq)
 {
@@ -557,7 +558,7 @@ enum nhca_verdict nhca_do_atomic(struct nhca_qp *qp, struct nhca_source *src);
 enum nhca_verdict nhca_do_atomic_write(struct nhca_qp *qp, struct nhca_source *src);
 enum nhca_verdict nhca_do_flush(struct nhca_qp *qp, struct nhca_source *src);
 
-/* ---- duplicate.c: Context is rq.lock held ---- */
+/* ---- duplicate.c, responder.c (nhca_rq_put_rkey()): Context is rq.lock held ---- */
 
 /**
  * nhca_duplicate - let a duplicate be acknowledged, or its response be sent again (IBTA 9.7.4.5)
@@ -584,7 +585,7 @@ void nhca_rq_put_rkey(struct nhca_qp *qp);
 /* ---- piggyback.c ---- */
 
 /**
- * nhca_piggyback_reset - forget a waiting ACK, and how fast the consumer replies
+ * nhca_piggyback_reset - drop a waiting ACK, and reset the counts of quick replies
  * Context: both locks held, or the QP is not in use yet.
  */
 void nhca_piggyback_reset(struct nhca_piggyback *piggyback);
@@ -598,7 +599,7 @@ void nhca_piggyback_reset(struct nhca_piggyback *piggyback);
 bool nhca_piggyback_waits(struct nhca_qp *qp, bool may_reply);
 
 /**
- * nhca_piggyback_drop - forget a waiting ACK, because a response is sent that acknowledges as much
+ * nhca_piggyback_drop - drop a waiting ACK, because a response is sent that acknowledges as much
  * nhca_piggyback_flush - send a waiting ACK, because no request will carry it
  * Context: rq.lock held; flush: RCU read side.
  */
@@ -632,8 +633,8 @@ void nhca_res_done(struct nhca_res *res);
 
 /**
  * nhca_resp_run - send the responses that are due: READ data, atomic results, then ACK or NAK
- * nhca_resp_run_budget - the same, at most about @budget packets.  nhca_piggyback.rest continues in
- * process context, as a peer can read 2 GiB by one request.  Return: packets without ACK and NAK.
+ * nhca_resp_run_budget - the same, at most about @budget packets; nhca_piggyback.rest continues in
+ * process context, because one READ may have 2 GiB.  Return: packets sent, except ACK and NAK.
  */
 void nhca_resp_run(struct nhca_qp *qp);
 int nhca_resp_run_budget(struct nhca_qp *qp, int budget);
@@ -664,7 +665,7 @@ static inline void nhca_resp_ack_now(struct nhca_rq *rq)
 /**
  * nhca_resp_cnp - send a CNP to the peer (IBTA A17.9), at most one in a jiffy
  * nhca_resp_nak - note that a NAK of the expected PSN is due
- * If fatal is true, the QP goes to error after the NAK and raises @event, unless that is -1.
+ * If @fatal is true, the QP goes to error after the NAK and raises @event, unless @event is -1.
  * Context: cnp: one of the QP's locks held; nak: rq.lock held.
  */
 void nhca_resp_cnp(struct nhca_qp *qp);
@@ -691,7 +692,7 @@ bool nhca_datagram_execute(struct nhca_qp *qp, struct nhca_source *src);
 /**
  * nhca_datagram_send - send a datagram
  * Context: sq.lock held, RCU read side.
- * Return: as nhca_xmit(); -EINVAL: no such address handle, or one of another protection domain.
+ * Return: as nhca_xmit(); -EINVAL: no such address handle, or it has another protection domain.
  */
 int nhca_datagram_send(struct nhca_qp *qp, struct nhca_swr *swr);
 

@@ -3,7 +3,7 @@
  * The same-host path: if both queue pairs are in this kernel, bytes are copied from region to
  * region, without packets.
  *
- * On a connection, a step replaces the next packets of a message.  It leaves both ends in the state
+ * On a connection, a step replaces the next packets of a message, and leaves both ends in the state
  * after these packets and their acknowledgment: PSNs, opcode sequence, R_Key references.  So the
  * requester can send packets in place of any step.  The requester sends packets if others are in
  * flight, if the peer's lock is taken, if memory is not present, or if the peer would not execute

@@ -3,8 +3,9 @@
  * Multicast groups: the UD QPs that receive a group's packets, and the membership of the netdev in
  * the group at the IP layer.
  *
- * Writers hold RTNL, which is required to join a group.  This cannot deadlock, because no code that
- * holds RTNL waits for a verb: a workqueue unregisters the device.  Readers use RCU.
+ * Readers use RCU.  Writers hold RTNL, which is required to join a group.  A verb that takes RTNL
+ * cannot deadlock, because no code that holds RTNL waits for a verb: a workqueue unregisters the
+ * device.
  */
 #include <linux/igmp.h>
 #include <linux/inetdevice.h>
@@ -15,7 +16,7 @@
 #include "../observe/stub.h"
 #include "engine.h"
 
-/* maximum number of attachments that one hold of RTNL ends when a QP is destroyed */
+/* when a QP is destroyed: maximum number of attachments to end before RTNL is released */
 #define NHCA_MCAST_STRIDE	64
 
 /**
@@ -76,7 +77,7 @@ static int nhca_mcast_join(struct nhca_dev *dev, struct nhca_mcast_group *g)
 static void nhca_mcast_leave(struct nhca_dev *dev, struct nhca_mcast_group *g)
 {
 	if (g->in_dev) {
-		/* This does nothing if the in_device is dead. */
+		/* The function does nothing if the in_device is dead. */
 		ip_mc_dec_group(g->in_dev, g->mgid.s6_addr32[3]);
 		in_dev_put(g->in_dev);
 	} else if (IS_ENABLED(CONFIG_IPV6)) {
@@ -145,7 +146,7 @@ err_free:
 	return ERR_PTR(err);
 }
 
-/* Leave a group that has no QP any more.  RTNL held. */
+/* Leave a group, if it has no QP any more.  RTNL held. */
 static void nhca_mcast_close_if_empty(struct nhca_dev *dev, struct nhca_mcast_group *g)
 {
 	ASSERT_RTNL();
@@ -179,7 +180,7 @@ static int nhca_mcast_room(const struct nhca_mcast_group *g, const struct nhca_u
 	return 0;
 }
 
-/* As nhca_mcast_attach(), with RTNL held. */
+/* Like nhca_mcast_attach(), with RTNL held. */
 static int nhca_mcast_attach_rtnl(struct nhca_qp *qp, const struct in6_addr *mgid)
 {
 	struct nhca_mcast_group *g;

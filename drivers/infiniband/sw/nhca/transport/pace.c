@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Rate limits: a QP sends requests no faster than its consumer wants.  At the maximum rate each
- * packet takes a time that is proportional to its payload.  A packet waits until the times of all
- * earlier packets have passed; then a timer kicks the QP.
+ * Rate limits: a QP sends requests no faster than the rate that its consumer has set.  At this rate
+ * each packet takes a time that is proportional to its payload.  A packet waits while more than
+ * NHCA_PACE_AHEAD is left of the times of all earlier packets; then a timer kicks the QP.
  */
 #include <linux/hrtimer.h>
 #include <linux/math64.h>
@@ -11,7 +11,7 @@
 #include "engine.h"
 
 /*
- * time in ns by which a packet may be sent too early, because so short a wait is not worth a timer
+ * time in ns by which a packet may be sent too early, because a short wait is not worth a timer
  */
 #define NHCA_PACE_AHEAD		(2 * NSEC_PER_MSEC)
 
@@ -94,7 +94,7 @@ void nhca_pace_sent(struct nhca_qp *qp, u32 bytes)
 	lockdep_assert_held(&qp->sq.lock);
 	if (likely(!nhca_is_paced(qp)))
 		return;
-	/* 8 bits a byte; kbps is the number of bits in a millisecond */
+	/* kbps is the number of bits in a millisecond */
 	pace->busy = max(pace->busy, ktime_get_ns()) +
 		     div_u64((u64)bytes * 8 * NSEC_PER_MSEC, pace->kbps);
 }

@@ -4,11 +4,11 @@
  *
  * If a program replies to each SEND with a request, this request can carry the ACK of the SEND,
  * which saves a packet and its way through two network stacks.  But the ACK has to wait for the
- * request, and so does the completion of the SEND at the peer.  So an ACK waits only after many
- * consecutive quick replies (TCP delays ACKs in a similar way).  After a reply that is late or
- * missing, ACKs leave immediately again.  If an ACK has waited for this reply, the next ACK waits
- * only after twice as many consecutive quick replies.  After many quick replies this number is
- * halved.
+ * request, and the completion of the SEND at the peer waits as well.  So an ACK waits only after
+ * several consecutive quick replies (TCP delays ACKs in a similar way).  After a reply that is late
+ * or missing, ACKs leave immediately again.  If an ACK has waited for this reply, the next ACK
+ * waits only after twice as many consecutive quick replies.  After NHCA_PIGGYBACK_HALVE quick
+ * replies this number is halved.
  */
 #include <linux/sched/clock.h>
 
@@ -43,7 +43,10 @@ u32 nhca_piggyback_clock(void)
 /* Return: the longest time of a quick reply, in units of the clock. */
 static u32 nhca_piggyback_rtt(const struct nhca_qp *qp)
 {
-	/* round-trip time in microseconds, with the time that the peer's ACKs waited for replies */
+	/*
+	 * round-trip time in microseconds (nearly units of the clock), with the time for which the
+	 * peer's ACKs waited for replies
+	 */
 	u32 us = READ_ONCE(qp->sq.rtx->rtt) >> 3;
 
 	return clamp(us, NHCA_PIGGYBACK_RTT_MIN, NHCA_PIGGYBACK_RTT_MAX);

@@ -28,8 +28,8 @@ static void nhca_qp_raise_pending(struct nhca_qp *qp)
 		return;
 	events = atomic_xchg(&qp->events, 0);
 	/*
-	 * this event comes first, because a connection is established before anything else happens
-	 * to it
+	 * IB_EVENT_COMM_EST comes first, because a connection is established before anything else
+	 * happens to the connection
 	 */
 	if (__test_and_clear_bit(IB_EVENT_COMM_EST, &events))
 		nhca_qp_raise(qp, IB_EVENT_COMM_EST);
@@ -150,7 +150,7 @@ void nhca_recv_doorbell(struct nhca_qp *qp)
 		nhca_bh_queue(&qp->kick);
 }
 
-/* Set the initial window and timeouts: nothing is known of the path to the peer. */
+/* Set the initial window and timeouts, because the path to the peer is not known. */
 static void nhca_sq_first_window(struct nhca_sq *sq)
 {
 	nhca_window_init(&sq->window);
@@ -307,7 +307,7 @@ err_beside:
 	return err;
 }
 
-/* An XRC QP has one CQ or none. */
+/* An XRC initiator has no receive CQ, an XRC target has no CQ. */
 static void nhca_qp_forget_completions(struct nhca_qp *qp)
 {
 	if (qp->ibqp.send_cq)
@@ -353,7 +353,7 @@ static void nhca_qp_end(struct nhca_qp *qp)
  */
 static void nhca_qp_zcopy_wait(struct nhca_qp *qp)
 {
-	/* XRC targets have no protection domain, but they send nothing by zero-copy reference */
+	/* an XRC target has no protection domain, so its owner is not known */
 	const struct ib_pd *pd = qp->ibqp.pd;
 
 	nhca_zcopy_wait_flow(qp->flow, nhca_uobject_owner(pd ? pd->uobject : NULL));

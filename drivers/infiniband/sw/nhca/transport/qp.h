@@ -33,10 +33,10 @@
 #define NHCA_PSN_NONE		U32_MAX
 
 /**
- * enum nhca_disk - what an operation has to do with a disk
- * @NHCA_DISK_NONE: it has written no bytes to a region of a backing (memory/backing.h)
- * @NHCA_DISK_WRITES: it has written bytes to such a region
- * @NHCA_DISK_WAITS: it has written all its bytes, and its last packet waits for the disk
+ * enum nhca_disk - whether an operation writes to a disk
+ * @NHCA_DISK_NONE: the operation has written no bytes to a region of a backing (memory/backing.h)
+ * @NHCA_DISK_WRITES: the operation has written bytes to a region of a backing
+ * @NHCA_DISK_WAITS: all bytes of the operation are written, and its last packet waits for the disk
  */
 enum nhca_disk {
 	NHCA_DISK_NONE,
@@ -119,8 +119,8 @@ struct nhca_swr {
  * @rnr_wait: the RNR timer runs, and nothing is sent
  * @gone_back: the requester went back to @una, and nothing has been acknowledged since then:
  *           implied NAKs are ignored, and a sequence NAK costs a retry
- * @empty_ackreqs: number of requests for an ACK without payload since the last progress; at most
- *           NHCA_EMPTY_ACKREQ_MAX
+ * @empty_ackreqs: number of packets that nhca_send_empty_ackreq() has sent since the last progress;
+ *           at most NHCA_EMPTY_ACKREQ_MAX
  * @txq_wakes: nhca_txq.wakes at the last timeout; see nhca_flow_queued()
  * @rtx:      round-trip times, timeouts and retries; owned
  * @timer:    local ACK timer or RNR timer
@@ -226,7 +226,7 @@ struct nhca_res {
  *           one, and may differ from that of the QP (IBTA 10.2.3)
  * @rwr:     memory for the receive request of the message that is arriving
  * @xsrq:    XRC target: the SRQ of the request that is being executed
- * @srq_id:  XRC target: number and serial number of that SRQ; @rwr was taken from it
+ * @srq_id:  XRC target: number and serial number of the SRQ of the last request, and of @rwr
  * @have_rwr: @rwr is valid
  * @seq:     state of the opcode sequence
  * @psn:     expected PSN
@@ -236,9 +236,9 @@ struct nhca_res {
  * @wr_left: bytes of this WRITE that have not arrived
  * @wr_len:  length of this WRITE in bytes
  * @op:      number of the SEND, WRITE or FLUSH that is arriving, for nhca_iter_for()
- * @op_psn:  its first PSN, or NHCA_PSN_NONE
- * @disk:    enum nhca_disk of this message
- * @last_opcode, @last_len: NHCA_DISK_WAITS: opcode and payload of its last packet
+ * @op_psn:  first PSN of the message with number @op, or NHCA_PSN_NONE
+ * @disk:    enum nhca_disk of the message with number @op
+ * @last_opcode, @last_len: NHCA_DISK_WAITS: opcode and payload bytes of the message's last packet
  * @drop:    UC: drop packets until the next message begins
  * @unbroken: UC: each packet of the connection has had the expected PSN, so the sender knew the
  *           first PSN
@@ -260,8 +260,8 @@ struct nhca_res {
  * @ops:     number of the last request that got a responder resource or @op
  * @burst:   response packets of the current pass that are not sent yet; sent at the end of the pass
  *           at the latest
- * @deferred, @ndeferred, @deferred_bytes: packets that wait for on-demand pages, their number, and
- *           the bytes of memory that they hold
+ * @deferred, @ndeferred, @deferred_bytes: packets that wait for on-demand pages or a disk, their
+ *           number, and the bytes of memory that they occupy
  */
 struct nhca_rq {
 	/* all members */
@@ -366,10 +366,10 @@ struct nhca_rss;
 
 /**
  * struct nhca_loop_path - a datagram that opens the same-host path; protected by nhca_rq.lock
- * @qpn: the QP that has sent it; 0: there is none; also read without the lock, by READ_ONCE()
- * @tclass: its traffic class, without ECN
- * @saddr: its source address
- * @daddr: its destination address
+ * @qpn: QP that has sent the datagram; 0: no datagram; also read without the lock, by READ_ONCE()
+ * @tclass: traffic class of the datagram, without ECN
+ * @saddr: source address of the datagram
+ * @daddr: destination address of the datagram
  */
 struct nhca_loop_path {
 	u32 qpn;
@@ -404,16 +404,16 @@ struct nhca_loop_path {
  * @gen:    generation of the connection: counts resets, changes of the peer, and the destruction;
  *           written with both locks held.  nhca_rx_enter() drops packets that were checked in an
  *           earlier generation
- * @mark:   random number in the place of the ICRC in packets without ICRC.  It changes at each
- *           reset, so only hosts that have seen its packets know it.  Written with both locks held
+ * @mark:   random number in the place of the ICRC in packets without ICRC.  A reset changes
+ *           the mark, so only receivers of later packets have it.  Written with both locks held
  * @peer_mark: the peer's @mark when nhca_loop_found() found the peer; valid if @peer has
  *           NHCA_PEER_SAME_HOST; READ_ONCE()
  * @peer:   NHCA_CAP_* of the newest accepted packet of the peer, and NHCA_PEER_SAME_HOST; 0: the
  *           peer is not known to be nhca, or may have changed; READ_ONCE()
  * @loop_path: UD: the last datagram that came through lo
  * @loop_until: jiffies until which received packets allow the same-host path; READ_ONCE()
- * @watched_until: jiffies until which somebody must see the packets, so that nhca_loop_found() need
- *           not ask again; READ_ONCE()
+ * @watched_until: jiffies until which nhca_loop_found() returns false, because a packet socket or a
+ *           queueing discipline was found; READ_ONCE()
  * @cnp_sent: jiffies when the last CNP was sent; written by the CPU that receives a batch
  * @av:     address vector of the peer of a connected QP; written with both locks held
  * @flow:   counts its packets in the network stack; counted reference
@@ -528,9 +528,9 @@ void nhca_qp_fini(struct nhca_qp *qp);
  * @new:  the new state
  * @attr, @mask: arguments of ibv_modify_qp(); the caller has checked that they are within limits
  * Context: process, sleeps; nhca_qp.modify held.
- * Return: 0; -ENOMEM; -EINVAL: nhca_av_create() refuses the address vector, or the state of the QP
- * has changed and does not allow the transition; -EBUSY: the number of responder resources would
- * change while responses are due.  On an error no attribute is changed.
+ * Return: 0; -ENOMEM; an error of nhca_av_create(); -EINVAL: the state of the QP has changed and
+ * does not allow the transition; -EBUSY: the number of responder resources would change while
+ * responses are due.  On an error no attribute is changed.
  */
 int nhca_qp_modify(struct nhca_qp *qp, enum ib_qp_state new,
 		   const struct ib_qp_attr *attr, int mask);
@@ -570,9 +570,9 @@ void nhca_qpn_free(u32 qpn);
 
 /**
  * nhca_qpn_place - compute the position of a QPN in the order in which numbers are assigned
- * nhca_qpn_upcoming - get the position of the number that the next QP gets, unless that is in use
+ * nhca_qpn_upcoming - get the position of the number that is tried first for the next QP
  * @qpn: NHCA_QPN_MIN to NHCA_QPN_MAX
- * For fault injection, which identifies QPs by the order in which they were created.
+ * Fault injection uses the positions: it identifies QPs by the order in which they were made.
  * Context: any.
  */
 u32 nhca_qpn_place(u32 qpn);
@@ -614,13 +614,13 @@ void nhca_recv_doorbell(struct nhca_qp *qp);
  * struct nhca_batch - a batch of packets that is being received; zeroed before its first packet
  * @rx:     the current packet; the caller decodes it
  * @budget, @spent: maximum and number of copies of multicast packets, and of packets that QPs send
- * @qp:     QP of the previous packet.  This member and the following ones are private to rx.c
+ * @qp:     QP of the previous packet.  The members @qp to @acked are private to rx.c
  * @held:   lock of @qp that is still held for the next packet, or NULL
  * @gen:    generation of @qp when @held was taken
  * @passed: the previous packet passed the checks, so nhca_transport_again() need not repeat them
  * @marked: a packet for @qp had an ECN mark
  * @acks:   a packet for @qp carried an acknowledgment (NHCA_CAP_ACKS)
- * @acked:  PSN of the last such acknowledgment
+ * @acked:  PSN of the last acknowledgment that a packet for @qp carried
  */
 struct nhca_batch {
 	struct nhca_rx rx;
@@ -642,7 +642,7 @@ struct nhca_batch {
  * The function finds and checks the QP, verifies that the packet is intact, and gives the packet to
  * requester or responder.  When the function returns, a lock of the QP may still be held, for the
  * next packets of the batch.
- * Context: softirq, RCU read side.
+ * Context: BH disabled, RCU read side.
  */
 void nhca_transport_rx(struct nhca_batch *b);
 
@@ -681,7 +681,7 @@ void nhca_raw_rx(struct nhca_qp *qp, struct sk_buff *skb);
  * Return: attach: 0, also if the QP is attached already; -EDQUOT: more than the user's share of the
  * device's groups, or of the QPs of the group; -ENOMEM: no memory, or the device has
  * NHCA_MAX_MCAST_GRP groups or the group NHCA_MAX_MCAST_QP QPs; -ENODEV: the netdev has no IPv4;
- * -EAFNOSUPPORT: no IPv6; as ipv6_dev_mc_inc().  detach: 0; -EINVAL: the QP is not attached.
+ * -EAFNOSUPPORT: no IPv6; errors of ipv6_dev_mc_inc().  detach: 0; -EINVAL: not attached.
  */
 int nhca_mcast_attach(struct nhca_qp *qp, const struct in6_addr *mgid);
 int nhca_mcast_detach(struct nhca_qp *qp, const struct in6_addr *mgid);

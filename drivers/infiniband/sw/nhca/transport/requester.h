@@ -53,7 +53,7 @@ enum nhca_sq_step {
 	NHCA_SQ_FAIL,
 	/* the request has failed, but is not the oldest: request an ACK for the earlier requests */
 	NHCA_SQ_FAIL_LATER,
-	/* all packets of the request were sent: complete it, or continue with the next one */
+	/* all packets of the request were sent: complete it, or continue with the next request */
 	NHCA_SQ_ADVANCE,
 	/* use the same-host path, or send packets, unless the request has to wait */
 	NHCA_SQ_SEND,
@@ -66,7 +66,7 @@ enum nhca_sq_step {
  * @budget: as nhca_sq_run()
  *
  * The function changes nothing.  If another CPU sets nhca_qp.state to an error state after this
- * decision, the next decision sees that.
+ * decision, the next call reads the new state.
  * Return: the step; NHCA_SQ_BEGIN and the following steps are about sq.cur.
  */
 enum nhca_sq_step nhca_sq_decide(const struct nhca_qp *qp, int budget);
@@ -80,15 +80,15 @@ enum nhca_sq_step nhca_sq_decide(const struct nhca_qp *qp, int budget);
 int nhca_sq_run(struct nhca_qp *qp, int budget);
 
 /**
- * nhca_sq_kick - run the requester, or leave a note for the holder of sq.lock
+ * nhca_sq_kick - run the requester, or set nhca_sq.kicked, so that the holder of sq.lock runs it
  * Context: BH disabled or process; sq.lock not held.
  */
 void nhca_sq_kick(struct nhca_qp *qp);
 
 /**
- * nhca_sq_unlock - run the requester if a note was left, and release sq.lock
+ * nhca_sq_unlock - run the requester if nhca_sq.kicked is set, and release sq.lock
  * nhca_sq_unlock_budget - the same with a smaller budget than NHCA_BUDGET
- * @budget: as nhca_sq_run(), of all passes together; an eighth of NHCA_BUDGET allows one pass
+ * @budget: as nhca_sq_run(), of all passes together; each pass also costs an eighth of NHCA_BUDGET
  * Context: sq.lock held, taken with spin_lock(); BH disabled, RCU read side not needed.
  * Return: budget used by packets, and by requests without packets.
  */
@@ -97,10 +97,11 @@ int nhca_sq_unlock_budget(struct nhca_qp *qp, int budget) __releases(&qp->sq.loc
 
 /**
  * nhca_sq_ackreq - request an ACK for the packets that were sent since the last AckReq
- * Retransmits the last packet, now with AckReq: when it was first sent, no consumer waited for its
- * completion.  If the key of the payload is closed, a packet without payload requests the ACK.
- * Return: true if a packet with AckReq was sent; false if no ACK is missing, if the last request is
- * acknowledged by its response, or if sending failed.
+ * The function retransmits the last packet, now with AckReq.  If the key of the payload is closed,
+ * the function sends a packet without payload instead.
+ * Return: true if a packet with AckReq was sent; false if all packets are acknowledged, if the last
+ * packet had AckReq, if the last request has a response other than an ACK, after a go-back (the
+ * first retransmitted packet sets AckReq), or if sending failed.
  */
 bool nhca_sq_ackreq(struct nhca_qp *qp);
 
@@ -129,7 +130,7 @@ int nhca_swr_xmit(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hdr *h, 
 
 /**
  * nhca_send_empty_ackreq - request an ACK without payload, because the payload's key is closed
- * @swr: the request, whose next packet is a retransmission
+ * @swr: the request, whose next packet could not be sent
  * The consumer may close the key as soon as a reply of the peer shows that the message has
  * arrived, although the ACK was lost.
  * Context: sq.lock held, BH disabled, RCU read side.
@@ -170,7 +171,7 @@ void nhca_sq_congested(struct nhca_qp *qp);
 
 /**
  * nhca_sq_arm - start the local ACK timer, if it does not run; if @oldest, restart the timeout
- * nhca_sq_unsent - start the timer for a packet that could not be sent, and so counts as lost
+ * nhca_sq_unsent - start the timer, because a packet could not be sent and counts as lost
  * nhca_rtt_begin - begin an RTT sample, unless one is in progress
  * @oldest: the oldest unacknowledged packet was sent just now, so the timeout counts from now
  * @psn: of a packet with AckReq that is sent for the first time

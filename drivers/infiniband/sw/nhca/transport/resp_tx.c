@@ -60,7 +60,7 @@ static void nhca_resp_ack(struct nhca_qp *qp, struct nhca_burst *burst, u8 syndr
 
 	nhca_resp_hdr(qp, &h, NHCA_OP_ACK, psn, qp->rq.msn);
 	h.syndrome = syndrome;
-	/* no packet follows an ACK; if none precedes it, sending without a batch is faster */
+	/* an ACK ends a batch; if the batch is empty, sending the ACK without a batch is faster */
 	if (burst && nhca_burst_empty(burst))
 		burst = NULL;
 	/* an ACK that the stack does not accept is lost; the peer requests it again */
@@ -109,9 +109,9 @@ void nhca_res_done(struct nhca_res *res)
 }
 
 /*
- * Send packets from the middle of a long READ response in one call: if possible, all that are left
- * before the last one.  A repeated response has no R_Key reference, so its packets are sent one by
- * one, and the key is checked for each.
+ * Send packets from the middle of a long READ response in one call: if possible, all packets before
+ * the last packet of the response.  A repeated response has no R_Key reference, so its packets are
+ * sent one by one, and the key is checked for each of them.
  * @h: headers of the first packet
  * Return: number of packets sent, may be 0.
  */
@@ -134,8 +134,8 @@ static u32 nhca_resp_middle(struct nhca_qp *qp, struct nhca_res *res, struct nhc
 
 /*
  * Send one packet of a READ response, or several from its middle.
- * Return: 0; -EACCES if the key is closed; -EAGAIN if the memory is being faulted in or read from
- * a disk; -EIO if the disk cannot read it.
+ * Return: 0; -EACCES if the key is closed; -EAGAIN if the data is being faulted in or read from a
+ * disk; -EIO if the disk cannot read the data.
  */
 static int nhca_resp_read(struct nhca_qp *qp, struct nhca_res *res)
 {
@@ -179,8 +179,8 @@ static int nhca_resp_read(struct nhca_qp *qp, struct nhca_res *res)
 }
 
 /*
- * Send the response to an atomic, ATOMIC WRITE or FLUSH that was executed.  The response to the
- * latter two is a READ response without data (IBTA A19).
+ * Send the response to an atomic, ATOMIC WRITE or FLUSH that was executed.  The response to an
+ * ATOMIC WRITE or FLUSH is a READ response without data (IBTA A19).
  */
 static void nhca_resp_done(struct nhca_qp *qp, struct nhca_res *res)
 {
@@ -215,7 +215,7 @@ void nhca_resp_nak(struct nhca_qp *qp, u8 syndrome, bool fatal, int event)
 	struct nhca_rq *rq = &qp->rq;
 
 	lockdep_assert_held(&rq->lock);
-	/* nothing but a NAK for an earlier request may replace a fatal one */
+	/* only a fatal NAK for an earlier READ may replace a fatal NAK (nhca_resp_failed()) */
 	WARN_ON_ONCE(rq->fatal && !fatal);
 	rq->nak_due = true;
 	rq->nak_psn = rq->psn;
@@ -306,7 +306,7 @@ static int nhca_resp_pass(struct nhca_qp *qp, int budget)
 			rq->res_tail++;
 			continue;
 		}
-		/* the flow does not limit a pass where the stack frees packets immediately */
+		/* if the stack frees packets immediately, as on lo, only budget limits a pass */
 		if (budget <= 0) {
 			queue_work(nhca_resp_wq, &qp->piggyback->rest);
 			return budget;
@@ -372,7 +372,7 @@ void nhca_resp_run(struct nhca_qp *qp)
 
 int nhca_resp_init(void)
 {
-	/* WQ_MEM_RECLAIM: this host may get free memory only after a peer has read pages of it */
+	/* WQ_MEM_RECLAIM: this host may have to wait for a peer's READ before it can free memory */
 	nhca_resp_wq = alloc_workqueue("nhca_answer", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	return nhca_resp_wq ? 0 : -ENOMEM;
 }

@@ -107,7 +107,7 @@ static void nhca_complete_recv(struct nhca_qp *qp, const struct nhca_hdr *h, u8 
 	nhca_rq_complete(qp, &cqe, h->solicited);
 }
 
-/* Name the message for regions of a backing.  The same-host path does not write to them. */
+/* Set the operation of @it, for regions of a backing; the same-host path cannot wait for a disk. */
 static void nhca_message_for(struct nhca_rq *rq, const struct nhca_source *src,
 			     struct nhca_iter *it)
 {
@@ -212,8 +212,9 @@ static bool nhca_key_opens(struct nhca_qp *qp, const struct nhca_hdr *h, int acc
 }
 
 /*
- * Check the whole range of a WRITE before its first byte is placed.  A WRITE of several packets
- * takes an R_Key reference, because only its first packet contains the key.
+ * Begin a WRITE.  For a WRITE of several packets, check the key for the whole range and take an
+ * R_Key reference, because only the first packet contains the key.  For a WRITE of one packet,
+ * nhca_write_copy() checks the key.
  */
 static enum nhca_verdict nhca_open_write(struct nhca_qp *qp, const struct nhca_hdr *h)
 {
@@ -229,7 +230,7 @@ static enum nhca_verdict nhca_open_write(struct nhca_qp *qp, const struct nhca_h
 				  IB_ACCESS_REMOTE_WRITE))
 			return nhca_refuse_access(qp);
 	} else if (h->info->flags & NHCA_OPF_IMMDT) {
-		/* check now, so that a wrong key is reported and not a missing receive request */
+		/* check the key before a missing receive request can cause an RNR NAK */
 		if (!nhca_key_opens(qp, h, IB_ACCESS_REMOTE_WRITE, NULL))
 			return nhca_refuse_write(qp, h);
 	}
@@ -290,11 +291,11 @@ static enum nhca_verdict nhca_do_write(struct nhca_qp *qp, struct nhca_source *s
 		if (verdict != NHCA_EXECUTED)
 			return verdict;
 	}
-	/* the packets of a WRITE must add up to the length in the first one (9.7.4.1.6) */
+	/* the payloads of a WRITE must add up to the length in its first packet (9.7.4.1.6) */
 	if (last ? src->len != rq->wr_left : src->len >= rq->wr_left)
 		return nhca_refuse_invalid(qp);
 	if (h->info->flags & NHCA_OPF_IMMDT) {
-		/* check this first, because a request that gets an RNR NAK must have no effect */
+		/* before the copy, because a request that gets an RNR NAK must have no effect */
 		verdict = nhca_need_recv(qp, h->opcode);
 		if (verdict != NHCA_EXECUTED)
 			return verdict;
@@ -389,9 +390,9 @@ struct nhca_res *nhca_res_new(struct nhca_qp *qp, const struct nhca_hdr *h, u32 
 	if (!rq->nres)
 		return NULL;
 	/*
-	 * Lower the indices by a multiple of @nres, so that they never wrap, even if a response is
-	 * always due.  They stay at @nres or more, because this means that all entries of the ring
-	 * were filled.
+	 * Lower the indices by a multiple of rq->nres, so that they never wrap, even if a response
+	 * is always due.  The indices stay at rq->nres or more: a lower index would mean that not
+	 * all entries of the ring were filled.
 	 */
 	if (rq->res_tail >= 2 * rq->nres) {
 		lower = rounddown(rq->res_tail - rq->nres, rq->nres);
@@ -560,7 +561,7 @@ static void nhca_nak_sequence(struct nhca_qp *qp)
 }
 
 /*
- * Refuse a request if fault injection says so.  Return: NHCA_EXECUTED: the request is not refused.
+ * Refuse a request if a rule of fault injection applies.  Return: NHCA_EXECUTED: no rule applies.
  */
 static enum nhca_verdict nhca_refuse_injected(struct nhca_qp *qp, const struct nhca_hdr *h)
 {

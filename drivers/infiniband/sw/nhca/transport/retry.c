@@ -36,8 +36,9 @@ void nhca_rtt_begin(struct nhca_sq *sq, u32 psn)
 }
 
 /*
- * 9.7.6.1.3: the timer runs while something is unacknowledged.  @oldest: the oldest unacknowledged
- * packet was sent or retransmitted just now, so the timeout counts from now.
+ * 9.7.6.1.3: the timer runs while a packet is unacknowledged, unless the attribute timeout is 0.
+ * @oldest: the oldest unacknowledged packet was sent or retransmitted just now, so the timeout
+ * counts from now.
  */
 void nhca_sq_arm(struct nhca_qp *qp, bool oldest)
 {
@@ -57,8 +58,8 @@ void nhca_sq_unsent(struct nhca_qp *qp)
 {
 	nhca_sq_arm(qp, false);
 	/*
-	 * Without a local ACK timeout nothing else would end the wait.  The timer may already run
-	 * for something that is due earlier.
+	 * If the attribute timeout is 0, nothing else would end the wait.  The timer may already be
+	 * set to an earlier time.
 	 */
 	if (!qp->attr.timeout)
 		timer_reduce(&qp->sq.timer, jiffies + NHCA_TIMEOUT_MIN);
@@ -144,14 +145,14 @@ static void nhca_sq_retransmit(struct nhca_qp *qp, bool stall, enum nhca_counter
 {
 	/*
 	 * The peer may be another one now, or a device on the path may change header bits: forget
-	 * the capability bits until the peer shows them again.
+	 * the capability bits until the peer sends them again.
 	 */
 	WRITE_ONCE(qp->peer, 0);
 	nhca_sq_shrink(qp, stall);
 	nhca_sq_go_back(qp, why);
 }
 
-/* Return: true if the oldest request waits for the peer, so that the timeout concerns it. */
+/* Return: true if the oldest request waits for the peer, so that its timeout may have passed. */
 static bool nhca_sq_outstanding(struct nhca_sq *sq)
 {
 	const struct nhca_swr *swr;

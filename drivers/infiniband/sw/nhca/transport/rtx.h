@@ -20,9 +20,9 @@
 #define NHCA_RTO_CALM_ACKS		64
 /* number of tail loss probes before the requester falls back to the local ACK timeout */
 #define NHCA_TLP_MAX		3
-/* the least retransmission timeout: a peer in software may have to wait for a CPU */
+/* minimum of the retransmission timeout, because a peer in software may have to wait for a CPU */
 #define NHCA_TLP_MIN		msecs_to_jiffies(10)
-/* the least local ACK timeout: a peer in software may have to wait for a CPU */
+/* minimum of the local ACK timeout, because a peer in software may have to wait for a CPU */
 #define NHCA_TIMEOUT_MIN	msecs_to_jiffies(20)
 
 /*
@@ -38,8 +38,8 @@ extern unsigned int nhca_max_backoff;
  * @rtt_psn:  PSN of the packet whose round trip is being measured
  * @retries:  number of retries left for the oldest request
  * @rto_backoff: the local ACK timeout is multiplied by 2^@rto_backoff, or by nhca_max_backoff if
- *           that is less; each timeout adds 1 until the product is reached, and each
- *           NHCA_RTO_CALM_ACKS acknowledgments without a timeout subtract 1
+ *           nhca_max_backoff is less; each timeout adds 1 until the factor is nhca_max_backoff, and
+ *           each NHCA_RTO_CALM_ACKS acknowledgments without a timeout subtract 1
  * @acks_since_rto: number of acknowledgments since the last timeout, or since @rto_backoff was
  *           reduced
  * @tlp_count: number of tail loss probes sent since the last progress
@@ -47,9 +47,10 @@ extern unsigned int nhca_max_backoff;
  * @cnp_at:   jiffies at the last reduction of the window after a CNP
  * @since:    jiffies from which the retransmission timeout counts: the later of @try_since and the
  *           last tail loss probe
- * @try_since: jiffies from which the local ACK timeout counts: the last progress, the transmission
- *           of the oldest packet, or its last retransmission after a timeout.  Tail loss probes do
- *           not change it, so they do not delay the report of a dead peer.
+ * @try_since: jiffies at the last nhca_rtx_begin(), from which the local ACK timeout counts: the
+ *           last progress, timeout (also a postponed one), or transmission of the oldest packet.
+ *           Tail loss probes do not change @try_since, and so do not delay the report of a dead
+ *           peer.
  * @timeout:  local ACK timeout of the QP's attributes in jiffies, at least NHCA_TIMEOUT_MIN
  * @rto:      retransmission timeout in jiffies, from the measured round trips; 0: not known
  * @waits:    number of timeouts postponed since the last progress, because the stack held packets
@@ -89,7 +90,7 @@ enum nhca_rtx_step {
 	NHCA_RTX_EARLY,
 	/* restart the timer, and send nothing */
 	NHCA_RTX_POSTPONE,
-	/* request an ACK; if no packet can, call nhca_rtx_expire() again with @ackreq false */
+	/* request an ACK; if this fails, call nhca_rtx_expire() again with @ackreq false */
 	NHCA_RTX_ACKREQ,
 	/* tail loss probe: go back before the local ACK timeout has passed */
 	NHCA_RTX_PROBE,
@@ -100,7 +101,7 @@ enum nhca_rtx_step {
 };
 
 /**
- * nhca_rtx_init - forget round trips and timeouts: nothing is known of the path to the peer
+ * nhca_rtx_init - reset round trips and timeouts, because the path to the peer is not known
  * @rtx: the state; its members timeout, retries, since and try_since keep their values
  * @now: jiffies
  * Context: any.
@@ -112,15 +113,15 @@ void nhca_rtx_init(struct nhca_rtx *rtx, unsigned long now);
  * @rtx: the state
  *
  * The next tail loss probe is due after the retransmission timeout, which doubles with each probe.
- * The timeout passes when the try ends instead, if that is earlier, if no probe is left, or if no
- * round trip was measured.
+ * If the local ACK timeout passes earlier, if no probe is left, or if no round trip was measured,
+ * the deadline is the end of the local ACK timeout.
  * Context: any.
  * Return: jiffies.
  */
 unsigned long nhca_rtx_deadline(const struct nhca_rtx *rtx);
 
 /**
- * nhca_rtx_begin - let both timeouts count from now
+ * nhca_rtx_begin - let the retransmission timeout and the local ACK timeout count from now
  * @rtx: the state
  * @now: jiffies
  * Context: any.
@@ -132,7 +133,7 @@ static inline void nhca_rtx_begin(struct nhca_rtx *rtx, unsigned long now)
 }
 
 /**
- * nhca_rtx_restart - let both timeouts count from now, and compute when the first one passes
+ * nhca_rtx_restart - call nhca_rtx_begin(), and compute when the first of the two timeouts passes
  * @rtx: the state
  * @now: jiffies
  * Context: any.

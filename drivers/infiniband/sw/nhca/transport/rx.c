@@ -165,7 +165,7 @@ static void nhca_rx_unlock(struct nhca_batch *b)
 	if (!lock)
 		return;
 	b->held = NULL;
-	/* set only by packets that have passed the gate and were accepted */
+	/* only packets that have passed the gate and were accepted set b->marked */
 	if (b->marked) {
 		b->marked = false;
 		nhca_resp_cnp(qp);
@@ -334,7 +334,7 @@ static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_batch *b)
 		return;
 
 	if (nhca_is_datagram(qp)) {
-		/* not rx->ip.iif: in a VRF a packet passes the netdev of the VRF, too */
+		/* not rx->ip.iif, which is lo also for a packet that passed through a VRF */
 		if (rx->skb->skb_iif == LOOPBACK_IFINDEX)
 			nhca_loop_learn(qp, rx);
 		nhca_request_rx(qp, rx);

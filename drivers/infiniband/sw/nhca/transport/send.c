@@ -141,12 +141,13 @@ static bool nhca_sq_crowded(const struct nhca_sq *sq)
 }
 
 /*
- * Return: true if the packet sets AckReq.  One packet in each quarter of the window does, and each
- * packet when the window is almost full.  The last packet of the last posted request also sets
- * AckReq in these cases: the QP is in SQD, a consumer waits for a completion, more than half of the
- * ring is in use, or nhca_sq.ackreq_boost is not 0.  No consumer waits for an unsignaled request,
- * so a later request or the timer requests its ACK.  If nhca_sq_ackreq() had to retransmit a packet
- * to request an ACK, it sets ackreq_boost, so that the next requests set AckReq even if unsignaled.
+ * Return: true if the packet sets AckReq.  One packet in each quarter of the window sets AckReq,
+ * and each packet when the window is almost full.  The last packet of the last posted request also
+ * sets AckReq in these cases: the QP is in SQD, a consumer waits for a completion, more than half
+ * of the ring is in use, or nhca_sq.ackreq_boost is not 0.  No consumer waits for an unsignaled
+ * request, so a later request or the timer requests its ACK.  If nhca_sq_ackreq() had to retransmit
+ * a packet to request an ACK, it sets ackreq_boost, so that the next requests set AckReq even if
+ * they are unsignaled.
  */
 static bool nhca_wants_ack(struct nhca_qp *qp, const struct nhca_swr *swr, bool last)
 {
@@ -170,7 +171,7 @@ static bool nhca_wants_ack(struct nhca_qp *qp, const struct nhca_swr *swr, bool 
 
 /*
  * Send packets from the middle of a long SEND or WRITE in one call, none of them with AckReq.  They
- * end before the last packet of the message, the last one in the window, or the next one with
+ * end before the last packet of the message, the last packet of the window, or the next packet with
  * AckReq, whichever comes first.
  * Return: number of packets sent, may be 0.
  */
@@ -200,7 +201,7 @@ static u32 nhca_send_middle(struct nhca_qp *qp, struct nhca_swr *swr, struct nhc
 static int nhca_send_message(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	struct nhca_sq *sq = &qp->sq;
-	/* to restore the members if the packet is not sent: its AckReq does not count then */
+	/* restored if the packet is not sent, because its AckReq does not count then */
 	bool pending = sq->ackreq_pending;
 	u32 since_ack = sq->since_ack;
 	u8 boost = sq->ackreq_boost;
@@ -347,7 +348,7 @@ int nhca_swr_send(struct nhca_qp *qp, struct nhca_swr *swr)
 	case 0:
 		break;
 	case -EAGAIN:
-		/* the payload is being faulted in; afterwards the QP is kicked */
+		/* the payload is being faulted in or read from a disk; then the QP is kicked */
 		return err;
 	case -EACCES:
 	case -ENODATA:

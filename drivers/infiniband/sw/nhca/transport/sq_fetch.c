@@ -281,7 +281,7 @@ static int nhca_wqe_from_wr(struct nhca_qp *qp, struct nhca_send_wqe *wqe,
 		wqe->rdma.remote_addr = rdma_wr(wr)->remote_addr;
 		wqe->rdma.rkey = rdma_wr(wr)->rkey;
 	} else if (wr->opcode == IB_WR_REG_MR) {
-		/* the upper 24 bits of lkey name the region; the lower 8 may have changed since */
+		/* the upper 24 bits of lkey name the region; the consumer may change the lower 8 */
 		wqe->mw.mr_lkey = reg_wr(wr)->mr->lkey;
 		wqe->mw.new_rkey = reg_wr(wr)->key;
 		wqe->mw.access = reg_wr(wr)->access;

@@ -73,7 +73,7 @@ static bool nhca_window_open(const struct nhca_qp *qp, const struct nhca_swr *sw
 
 /*
  * All packets of the request were sent.  On an unreliable QP, complete the request; on a reliable
- * QP, continue with the next one.
+ * QP, continue with the next request.
  */
 static void nhca_sq_advance(struct nhca_qp *qp, struct nhca_swr *swr)
 {
@@ -210,7 +210,7 @@ static int nhca_sq_pass(struct nhca_qp *qp, int budget)
 
 	for (;;) {
 		step = nhca_sq_decide(qp, budget);
-		/* these two steps use no budget, and the next step is for the same request */
+		/* FETCH and BEGIN use no budget, and the next step is for the same request */
 		if (step == NHCA_SQ_FETCH) {
 			if (!nhca_sq_fetch_next(qp))
 				return budget;
@@ -296,16 +296,16 @@ int nhca_sq_unlock_budget(struct nhca_qp *qp, int budget)
 			rcu_read_unlock();
 			spent += budget - left;
 			/*
-			 * each pass costs an eighth of the budget; otherwise doorbells of other
-			 * CPUs could keep this CPU here without end
+			 * each pass also costs an eighth of NHCA_BUDGET; otherwise doorbells of
+			 * other CPUs could keep this CPU here without end
 			 */
 			budget = left - NHCA_BUDGET / NHCA_SQ_KICKS;
 		}
 		spin_unlock(&sq->lock);
 		/*
-		 * This CPU sees a note that was left before the unlock.  A CPU that leaves a note
-		 * after the unlock can take the lock.  Pairs with smp_mb__after_atomic() in
-		 * nhca_sq_kick().
+		 * If another CPU has set sq->kicked before the unlock, this CPU reads the bit.  A
+		 * CPU that sets the bit after the unlock can take the lock.  Pairs with
+		 * smp_mb__after_atomic() in nhca_sq_kick().
 		 */
 		smp_mb();
 		if (!test_bit(0, &sq->kicked))
@@ -330,7 +330,7 @@ void nhca_sq_kick(struct nhca_qp *qp)
 
 	local_bh_disable();
 	set_bit(0, &sq->kicked);
-	/* pairs with smp_mb() after the unlock in nhca_sq_unlock() */
+	/* pairs with smp_mb() after the unlock in nhca_sq_unlock_budget() */
 	smp_mb__after_atomic();
 	if (spin_trylock(&sq->lock))
 		nhca_sq_unlock(qp);

@@ -29,12 +29,12 @@ struct nhca_qpn {
 
 /*
  * This is a hash table and not an xarray: the numbers are far apart, so each of them would need
- * xarray nodes of its own.
+ * separate xarray nodes.
  */
 static struct rhashtable nhca_qpns;
 static struct nhca_shuffle qpn_numbers __read_mostly;
 
-/* how many numbers qpn_alloc() tries, because some are in use */
+/* maximum number of QPNs that qpn_alloc() tries, because some are in use */
 #define QPN_TRIES	1024
 
 /* The numbers are random, so each can serve as its own hash. */

@@ -3,8 +3,8 @@
  * The congestion window of a requester.  The functions only compute: they use no queue pair, and
  * take no lock.
  *
- * Congestion window (cwnd): number of unacknowledged PSNs that a QP may have.  It doubles each
- * round trip up to ssthresh, then grows by one each round trip, and shrinks at a loss.  With
+ * Congestion window (cwnd): number of unacknowledged PSNs that a QP may have.  The window doubles
+ * each round trip up to ssthresh, then grows by one each round trip, and shrinks at a loss.  With
  * go-back-N the responder discards the packets that arrive after a lost one, and all of them are
  * sent again.  So only a smaller window drains a queue that overflows.  But after a loss the window
  * must shrink no further than that of TCP with CUBIC (RFC 9438, 4.6), or TCP flows take all of a

@@ -2,7 +2,7 @@
 /*
  * Extended reliable connection (IBTA A14).  An XRC target has no receive queue and no protection
  * domain.  Each request names an SRQ, and uses keys of that SRQ's protection domain.  The SRQ may
- * be destroyed at any time; then the next request that names it is refused.
+ * be destroyed at any time; then the next request that names the SRQ is refused.
  */
 #include "engine.h"
 

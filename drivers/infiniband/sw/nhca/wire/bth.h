@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Transport headers in a packet (IBTA vol. 1, chapter 9), and their decoded form.  The functions
- * only read and write bytes.  They use no skb, no socket and no lock, so that KUnit and the fuzzer
- * in user space can call them without changes.
+ * only read and write bytes, and use no skb, socket or lock, so that KUnit and the fuzzer in user
+ * space can call the functions without changes.
  */
 #ifndef NHCA_WIRE_BTH_H
 #define NHCA_WIRE_BTH_H

@@ -74,7 +74,7 @@ static int icrc_shash_more(struct crypto_shash *shash, u32 *crc, const void *p,
 
 /*
  * The state of "crc32" is a u32 in all drivers of the kernel, but the crypto API does not guarantee
- * this.  So check the driver with a sample.  Return: true if the driver can be used.
+ * this format.  So check the driver with a sample.  Return: true if the driver can be used.
  */
 static bool icrc_shash_fits(struct crypto_shash *shash)
 {
