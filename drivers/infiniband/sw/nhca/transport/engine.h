@@ -491,10 +491,10 @@ s32 nhca_rq_reach(const struct nhca_qp *qp);
 /**
  * nhca_refuse - refuse a request with the NAK @code: the QP goes to error and raises @event, unless
  * @event is -1; on UC the message is only dropped, except for NHCA_NAK_REM_OP
- * nhca_refuse_invalid, nhca_refuse_access - refuse a request with this NAK and its event
+ * nhca_refuse_invalid, nhca_refuse_access - refuse with NHCA_NAK_INVALID_REQ, NHCA_NAK_REM_ACCESS
  * nhca_fail_recv - complete rq.rwr with @status, and refuse the packet; on UC the message is only
  * dropped, except for NHCA_NAK_REM_OP
- * nhca_defer_for_page - defer a request whose memory is not present; a step of the same-host path
+ * nhca_defer_for_page - defer a request that needs a page or a disk; a step of the same-host path
  * is not executed, and its requester sends packets instead
  * Return: NHCA_FATAL, NHCA_DROPPED or NHCA_DEFERRED.
  */
@@ -567,7 +567,7 @@ void nhca_duplicate(struct nhca_qp *qp, const struct nhca_hdr *h);
 
 /**
  * nhca_res_exists - look up the responder resource of a READ, atomic, FLUSH or ATOMIC WRITE
- * Return: true if there is one with the opcode and the PSN of @h.
+ * Return: true if a resource has the opcode of @h, and the PSN of @h is one of its PSNs.
  */
 bool nhca_res_exists(struct nhca_qp *qp, const struct nhca_hdr *h);
 

@@ -365,7 +365,7 @@ struct nhca_qp_ops;
 struct nhca_rss;
 
 /**
- * struct nhca_loop_path - a datagram that opens the same-host path; protected by nhca_rq.lock
+ * struct nhca_loop_path - a datagram that allows the same-host path; protected by nhca_rq.lock
  * @qpn: QP that has sent the datagram; 0: no datagram; also read without the lock, by READ_ONCE()
  * @tclass: traffic class of the datagram, without ECN
  * @saddr: source address of the datagram
