@@ -127,7 +127,7 @@ static inline bool nhca_swr_signaled(const struct nhca_qp *qp, const struct nhca
 /* Return: the budget used by the packets of @swr sent since @swr->sent had the value @sent. */
 static inline int nhca_swr_cost(const struct nhca_qp *qp, const struct nhca_swr *swr, u32 sent)
 {
-	/* one request packet for many response packets */
+	/* one request packet, whatever the number of response packets is */
 	if (nhca_swr_is_read(swr))
 		return 1;
 	/* a frame may be longer than the path MTU: only the netdev's MTU bounds it */
@@ -692,7 +692,7 @@ bool nhca_datagram_execute(struct nhca_qp *qp, struct nhca_source *src);
 /**
  * nhca_datagram_send - send a datagram
  * Context: sq.lock held, RCU read side.
- * Return: as nhca_xmit(); -EINVAL: no such address handle, or it has another protection domain.
+ * Return: as nhca_xmit(); -EINVAL: the address handle is unknown, or has another protection domain.
  */
 int nhca_datagram_send(struct nhca_qp *qp, struct nhca_swr *swr);
 

@@ -24,7 +24,7 @@
  */
 #define NHCA_PIGGYBACK_RTT_MIN		250U
 #define NHCA_PIGGYBACK_RTT_MAX		2000U
-/* number of consecutive quick replies before an ACK waits for a reply: initially, and at most */
+/* initial and maximum number of consecutive quick replies that must precede a waiting ACK */
 #define NHCA_PIGGYBACK_FIRST		8U
 #define NHCA_PIGGYBACK_MAX		0x8000U
 /* number of quick replies after which nhca_piggyback.needed is halved */

@@ -7,8 +7,8 @@
  * each round trip up to ssthresh, then grows by one each round trip, and shrinks at a loss.  With
  * go-back-N the responder discards the packets that arrive after a lost one, and all of them are
  * sent again.  So only a smaller window drains a queue that overflows.  But after a loss the window
- * must shrink no further than that of TCP with CUBIC (RFC 9438, 4.6), or TCP flows take all of a
- * shared link.
+ * must not become smaller than that of TCP with CUBIC would become (RFC 9438, 4.6), because
+ * otherwise TCP flows take all of a shared link.
  */
 #ifndef NHCA_TRANSPORT_WINDOW_H
 #define NHCA_TRANSPORT_WINDOW_H

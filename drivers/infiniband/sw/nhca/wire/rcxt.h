@@ -5,7 +5,8 @@
  * The functions only read and write bytes; the fuzzer compiles them in user space.
  *
  * Each packet contains all that the receiver needs to place the packet's bytes.  So packets may
- * arrive in any order, over any path, and more than once (reference: RDMA write; rCxt structure).
+ * arrive in any order, over any path, and more than once (US 8,023,417: RDMA write, rCxt
+ * structure).
  */
 #ifndef NHCA_WIRE_RCXT_H
 #define NHCA_WIRE_RCXT_H
