@@ -28,6 +28,11 @@
 
 /* Requests that a client may send before it has got a reply; the client of this command sends 1 */
 #define REQUESTS	2
+/*
+ * Local ACK timeout of the server's queue pairs, 4.096 us * 2^16 = 268 ms.  The server sends only
+ * replies and checks, for which a client never waits for its disk.
+ */
+#define ACK_TIMEOUT	16
 /* wr_id of the WRITE of 0 bytes that checks whether the client is there */
 #define KEEPALIVE	REQUESTS
 
@@ -518,10 +523,13 @@ static int set_up(struct connection *c)
 		.cap = { .max_send_wr = REQUESTS + 1, .max_recv_wr = REQUESTS,
 			 .max_send_sge = 1, .max_recv_sge = 1 },
 	};
+	uint8_t timeout = ACK_TIMEOUT;
 	unsigned int slot;
 
 	if (!pool_of(c->id->verbs))
 		return -1;
+	rdma_set_option(c->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout,
+			sizeof(timeout));
 	c->pd = ibv_alloc_pd(c->id->verbs);
 	c->channel = ibv_create_comp_channel(c->id->verbs);
 	if (!c->pd || !c->channel)
@@ -655,18 +663,30 @@ static void claim_devices(const struct store_config *config)
 	}
 }
 
-static void listen_for_clients(const struct store_config *config)
+/* Return: 0, or -1 with errno. */
+static int listen_on(const char *address, const char *port)
 {
 	struct rdma_addrinfo hints = { .ai_flags = RAI_PASSIVE, .ai_port_space = RDMA_PS_TCP };
 	struct rdma_addrinfo *info;
+	int error;
 
-	if (rdma_getaddrinfo(config->address, config->port, &hints, &info))
-		stop(STORE_FAILED, "cannot listen on %s port %s: %s",
-		     config->address ? config->address : "all addresses", config->port,
-		     strerror(errno));
-	if (rdma_create_ep(&server.listen, info, NULL, NULL) || rdma_listen(server.listen, 64))
-		stop(STORE_FAILED, "cannot listen on port %s: %s", config->port, strerror(errno));
+	if (rdma_getaddrinfo(address, port, &hints, &info))
+		return -1;
+	error = rdma_create_ep(&server.listen, info, NULL, NULL) || rdma_listen(server.listen, 64);
 	rdma_freeaddrinfo(info);
+	return error ? -1 : 0;
+}
+
+static void listen_for_clients(const struct store_config *config)
+{
+	const char *address = config->address;
+
+	/* "::" accepts IPv4 as well.  Without an address, rdma_getaddrinfo() returns only IPv4's. */
+	if (address ? !listen_on(address, config->port) :
+	    !listen_on("::", config->port) || !listen_on("0.0.0.0", config->port))
+		return;
+	stop(STORE_FAILED, "cannot listen on %s port %s: %s", address ? address : "all addresses,",
+	     config->port, strerror(errno));
 }
 
 static void accept_until(int signals)
