@@ -670,6 +670,7 @@ err_qp_table:
 	nhca_qp_table_exit();
 err_memory:
 	nhca_memory_exit();
+	nhca_users_destroy(&nhca_host_users);
 err_icrc:
 	nhca_icrc_exit();
 	return err;
@@ -688,6 +689,7 @@ static void __exit nhca_exit(void)
 	nhca_shared_exit();
 	nhca_qp_table_exit();
 	nhca_memory_exit();
+	nhca_users_destroy(&nhca_host_users);
 	nhca_icrc_exit();
 }
 

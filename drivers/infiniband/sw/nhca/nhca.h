@@ -95,8 +95,8 @@ struct nhca_txq;
  * @list:     entry in the namespace's list of devices (net/sockets.c)
  * @gids:     work item that adds the GIDs of new addresses (main.c); while it is queued it has a
  *            reference to the device (ib_device_put())
- * @users:    accounts of the device's users: objects of each kind, device memory, deferred
- *            packets (user.c)
+ * @users:    what each user has of the device: objects of each kind, device memory, deferred
+ *            packets, packets in the network stack, rCxts (user.c)
  * @ah_ids:   map of AH numbers to struct nhca_av; its lock disables interrupts; read under RCU
  * @ah_next:  AH number to try next; under the lock of @ah_ids
  * @srq_ids:  map of SRQ numbers to struct nhca_srq; read under RCU

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pools, and what each user has of them: see user.h.
+ * Users, and what each of them has of the pools: see user.h.
  *
  * The memory of most objects is charged to a memory cgroup, which limits this memory.  But a pool
  * also has a fixed size, so without another limit a single user could take the whole pool.
  * nhca_share_ok() therefore leaves a part of each pool to other users.
  */
 #include <linux/bug.h>
+#include <linux/capability.h>
+#include <linux/cred.h>
 #include <linux/err.h>
 #include <linux/moduleparam.h>
+#include <linux/mutex.h>
 #include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/user_namespace.h>
 
 #include "nhca.h"
 #include "user.h"
@@ -46,54 +51,126 @@ static const long pool_size[NHCA_POOLS] = {
 	[NHCA_POOL_JOB_MEM] = NHCA_MAX_JOB_MEM,
 };
 
+struct nhca_users nhca_host_users = {
+	.by_id = XARRAY_INIT(nhca_host_users.by_id, XA_FLAGS_LOCK_IRQ | XA_FLAGS_ACCOUNT),
+};
+
+/* one record is made at a time, so that a user gets one */
+static DEFINE_MUTEX(users_mutex);
+/* protects nhca_user.users, and the removal of a record; taken with interrupts disabled */
+static DEFINE_SPINLOCK(users_lock);
+
 void nhca_users_init(struct nhca_users *users)
 {
-	mutex_init(&users->lock);
-	xa_init_flags(&users->by_uid, XA_FLAGS_ACCOUNT);
+	xa_init_flags(&users->by_id, XA_FLAGS_LOCK_IRQ | XA_FLAGS_ACCOUNT);
+}
+
+/* Remove a record, unless another record of the user has replaced it.  users_lock is held. */
+static void user_remove(struct nhca_user *user)
+{
+	struct nhca_users *users = user->users;
+
+	lockdep_assert_held(&users_lock);
+	if (!users)
+		return;
+	xa_lock(&users->by_id);
+	if (xa_load(&users->by_id, user->id) == user)
+		__xa_erase(&users->by_id, user->id);
+	xa_unlock(&users->by_id);
+	user->users = NULL;
 }
 
 void nhca_users_destroy(struct nhca_users *users)
 {
+	struct nhca_user *user;
+	unsigned long id, flags;
 	int i;
 
-	WARN_ON(!xa_empty(&users->by_uid));
+	spin_lock_irqsave(&users_lock, flags);
+	xa_for_each(&users->by_id, id, user)
+		user_remove(user);
+	spin_unlock_irqrestore(&users_lock, flags);
 	for (i = 0; i < NHCA_POOLS; i++)
 		WARN_ON(atomic_long_read(&users->used[i]));
-	mutex_destroy(&users->lock);
 }
 
-static struct nhca_user *user_make(struct nhca_users *users, u32 uid)
+kuid_t nhca_user_of_cred(const struct cred *cred)
+{
+	const struct user_namespace *ns;
+	kuid_t uid = cred->uid;
+
+	for (ns = cred->user_ns; ns->parent; ns = ns->parent)
+		if (!uid_eq(ns->owner, GLOBAL_ROOT_UID))
+			uid = ns->owner;
+	return uid;
+}
+
+static struct nhca_user *user_get(struct nhca_users *users, u32 id);
+
+static struct nhca_user *user_make(struct nhca_users *users, u32 id)
 {
 	struct nhca_user *user;
-	int err;
+	int err, i;
 
-	lockdep_assert_held(&users->lock);
+	lockdep_assert_held(&users_mutex);
 	user = kzalloc(sizeof(*user), GFP_KERNEL_ACCOUNT);
 	if (!user)
 		return ERR_PTR(-ENOMEM);
 	user->users = users;
-	user->uid = uid;
+	user->id = id;
 	refcount_set(&user->ref, 1);
-	err = xa_err(xa_store(&users->by_uid, uid, user, GFP_KERNEL_ACCOUNT));
-	if (err) {
-		kfree(user);
-		return ERR_PTR(err);
+	for (i = 0; i < NHCA_USER_FAULTS; i++)
+		INIT_LIST_HEAD(&user->faults[i].ready);
+	if (users != &nhca_host_users) {
+		user->host = user_get(&nhca_host_users, id);
+		err = PTR_ERR_OR_ZERO(user->host);
+		if (err)
+			goto err_free;
 	}
-	return user;
+	/* this may replace a record that nhca_user_put() is about to remove, and which has nothing */
+	err = xa_err(xa_store_irq(&users->by_id, id, user, GFP_KERNEL_ACCOUNT));
+	if (!err)
+		return user;
+	nhca_user_put(user->host);
+err_free:
+	kfree(user);
+	return ERR_PTR(err);
 }
 
-struct nhca_user *nhca_user_get(struct nhca_users *users, u32 uid)
+/* Return: the record with a reference; NULL if there is none, or the last one is being removed. */
+static struct nhca_user *user_find_get(struct nhca_users *users, u32 id)
 {
 	struct nhca_user *user;
 
-	mutex_lock(&users->lock);
-	user = xa_load(&users->by_uid, uid);
-	if (user)
-		refcount_inc(&user->ref);
-	else
-		user = user_make(users, uid);
-	mutex_unlock(&users->lock);
+	rcu_read_lock();
+	user = nhca_user_find(users, id);
+	if (user && !refcount_inc_not_zero(&user->ref))
+		user = NULL;
+	rcu_read_unlock();
 	return user;
+}
+
+static struct nhca_user *user_get(struct nhca_users *users, u32 id)
+{
+	return user_find_get(users, id) ?: user_make(users, id);
+}
+
+struct nhca_user *nhca_user_get(struct nhca_users *users, u32 id)
+{
+	struct nhca_user *user;
+
+	mutex_lock(&users_mutex);
+	user = user_get(users, id);
+	mutex_unlock(&users_mutex);
+	return user;
+}
+
+struct nhca_user *nhca_user_get_current(struct nhca_users *users)
+{
+	kuid_t uid = nhca_user_of_cred(current_cred());
+
+	return capable(CAP_SYS_RESOURCE) ? NULL :
+	       nhca_user_get(users, from_kuid(&init_user_ns, uid));
 }
 
 struct nhca_user *nhca_user_hold(struct nhca_user *user)
@@ -105,19 +182,24 @@ struct nhca_user *nhca_user_hold(struct nhca_user *user)
 
 void nhca_user_put(struct nhca_user *user)
 {
-	struct nhca_users *users;
+	struct nhca_user *host;
+	unsigned long flags;
 	int i;
 
-	if (!user)
-		return;
-	users = user->users;
-	if (!refcount_dec_and_mutex_lock(&user->ref, &users->lock))
-		return;
-	xa_erase(&users->by_uid, user->uid);
-	mutex_unlock(&users->lock);
-	for (i = 0; i < NHCA_POOLS; i++)
-		WARN_ON(atomic_long_read(&user->used[i]));
-	kfree(user);
+	/* twice at most: the record of a device has a reference to that of the host */
+	for (; user; user = host) {
+		if (!refcount_dec_and_lock_irqsave(&user->ref, &users_lock, &flags))
+			return;
+		user_remove(user);
+		spin_unlock_irqrestore(&users_lock, flags);
+		for (i = 0; i < NHCA_POOLS; i++)
+			WARN_ON(atomic_long_read(&user->used[i]));
+		WARN_ON(atomic_long_read(&user->rcxts) || atomic_long_read(&user->rcxt_maps));
+		if (user->packets)
+			user->packets_put(user->packets);
+		host = user->host;
+		kfree_rcu(user, rcu);
+	}
 }
 
 int nhca_pool_charge(struct nhca_users *users, struct nhca_user *user, enum nhca_pool pool, long n)

@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Pools: resources of which a device, or the host, has a fixed maximum, and which all its users
- * share.  This file counts how much of each pool a user has, and limits this amount.  The file also
- * has struct nhca_pageref_owner: the process whose pages packets refer to.
+ * Users, and pools: resources of which a device, or the host, has a fixed maximum, and which all
+ * its users share.  This file has the record of a user, and counts and limits how much of each pool
+ * a user has.
+ *
+ * A user is a uid, but all uids of a user's own user namespaces are that user:
+ * nhca_user_of_cred().
  */
 #ifndef NHCA_USER_H
 #define NHCA_USER_H
 
 #include <linux/atomic.h>
 #include <linux/compiler.h>
-#include <linux/mutex.h>
+#include <linux/list.h>
 #include <linux/refcount.h>
 #include <linux/types.h>
+#include <linux/uidgid.h>
 #include <linux/xarray.h>
+
+struct cred;
+struct nhca_txq;
 
 /**
  * enum nhca_pool - the pools: of a device, unless stated
@@ -54,31 +61,60 @@ enum nhca_pool {
 
 /**
  * struct nhca_users - the pools of a device or of the host, and their users
- * @lock:   protects @by_uid and the release of a user's last reference
- * @by_uid: struct nhca_user, by uid in the initial user namespace
- * @used:   amount in use, for each pool
+ * @by_id: struct nhca_user, by nhca_user.id; RCU readers; its lock disables interrupts
+ * @used:  amount in use, for each pool
  */
 struct nhca_users {
-	/* protects @by_uid and the release of a user's last reference */
-	struct mutex lock;
-	struct xarray by_uid;
+	struct xarray by_id;
 	atomic_long_t used[NHCA_POOLS];
 };
 
+/* kinds of page faults (memory/faultq.h) */
+#define NHCA_USER_FAULTS	2
+
 /**
- * struct nhca_user - the account of one user
- * @users: the pools; they exist longer than the account
- * @uid:   index in nhca_users.by_uid
+ * struct nhca_user_faults - the workers that fault in a user's on-demand pages (memory/faultq.c)
+ * @running: number of workers
+ * @ready:   struct faultq_side with waiting work that only the limit of the user holds back
+ */
+struct nhca_user_faults {
+	unsigned int running;
+	struct list_head ready;
+};
+
+/**
+ * struct nhca_user - the record of one user on a device, or of one user of the host
+ * @users: the pools; NULL after nhca_users_destroy()
+ * @host:  record of a device: the user's record in nhca_host_users; counted
+ * @id:    index in nhca_users.by_id: the uid in the initial user namespace
  * @ref:   one for each user context of the user, and one for each object that may outlive the
  *         context in which it was created
+ * @rcu:   frees the struct after a grace period
  * @used:  amount that the user has of each pool; nhca_share_ok() limits it
+ * @rcxts: record of a device: number of rCxts of the user's channels (rcxt/pool.c); nhca_share_ok()
+ *         limits them
+ * @rcxt_maps: record of a device: bytes of the bitmaps of these rCxts; nhca_share_ok() limits them
+ * @packets: record of a device: packets of the user in the network stack (net/txq.c); counted; NULL
+ *         before the user has a flow
+ * @packets_put: drops the reference @packets
+ * @faults: record of the host: on-demand page faults; under the lock of memory/faultq.c
  */
 struct nhca_user {
 	struct nhca_users *users;
-	u32 uid;
+	struct nhca_user *host;
+	u32 id;
 	refcount_t ref;
+	struct rcu_head rcu;
 	atomic_long_t used[NHCA_POOLS];
+	atomic_long_t rcxts;
+	atomic_long_t rcxt_maps;
+	struct nhca_txq *packets;
+	void (*packets_put)(struct nhca_txq *packets);
+	struct nhca_user_faults faults[NHCA_USER_FAULTS];
 };
+
+/* the pools of the host */
+extern struct nhca_users nhca_host_users;
 
 /* module parameter user_share: the most that one user gets of each pool, in thousandths */
 extern unsigned int nhca_user_share;
@@ -111,38 +147,75 @@ void nhca_users_init(struct nhca_users *users);
 /**
  * nhca_users_destroy - destroy pools; warn if an amount was not given back
  * @users: from nhca_users_init()
+ *
+ * Records of users may stay, if packets in the network stack have the last references.
  * Context: process.
  */
 void nhca_users_destroy(struct nhca_users *users);
 
 /**
- * nhca_user_get - find or make the account of a user
+ * nhca_user_of_cred - find the user who is charged for what a task takes
+ * @cred: credentials of the task
+ *
+ * A user may have many uids: those that /etc/subuid permits to the user's own user namespaces.
+ * Therefore the user is the owner of the outermost of the nested user namespaces that @cred is in,
+ * among those whose owner is not root of the host.  Without such a namespace, the user is the real
+ * uid; root of the host creates user namespaces for containers, whose uids are users of their own.
+ * Context: any.
+ * Return: the uid.
+ */
+kuid_t nhca_user_of_cred(const struct cred *cred);
+
+/**
+ * nhca_user_get - find or make the record of a user
  * @users: the pools
- * @uid:   uid in the initial user namespace
+ * @id:    uid in the initial user namespace
  * Context: process, sleeps.
  * Return: a counted reference, for nhca_user_put(); ERR_PTR(-ENOMEM).
  */
-struct nhca_user *nhca_user_get(struct nhca_users *users, u32 uid);
+struct nhca_user *nhca_user_get(struct nhca_users *users, u32 id);
+
+/**
+ * nhca_user_get_current - find or make the record of the user of the calling process
+ * @users: the pools
+ * Context: process, sleeps.
+ * Return: a counted reference, for nhca_user_put(); NULL: the process has CAP_SYS_RESOURCE, so that
+ * no user is charged; ERR_PTR(-ENOMEM).
+ */
+struct nhca_user *nhca_user_get_current(struct nhca_users *users);
+
+/**
+ * nhca_user_find - find the record of a user to which the caller knows a reference
+ * @users: the pools
+ * @id:    nhca_user.id
+ * Context: any; an object that has a reference to the record exists until the caller has used the
+ * result.
+ * Return: the record, not counted; NULL: there is none.
+ */
+static inline struct nhca_user *nhca_user_find(struct nhca_users *users, u32 id)
+{
+	return xa_load(&users->by_id, id);
+}
 
 /**
  * nhca_user_hold - take another reference
- * @user: the account or NULL
+ * @user: the record or NULL
  * Context: any.
  * Return: @user.
  */
 struct nhca_user *nhca_user_hold(struct nhca_user *user);
 
 /**
- * nhca_user_put - release a reference; free the account with the last one
- * @user: the account or NULL.  Before the last call all its amounts must have been given back.
- * Context: process, sleeps.
+ * nhca_user_put - release a reference; free the record with the last one
+ * @user: the record or NULL.  Before the last call all its amounts must have been given back.
+ * Context: any.
  */
 void nhca_user_put(struct nhca_user *user);
 
 /**
  * nhca_pool_charge - take an amount from a pool
  * @users: the pools
- * @user:  the account to charge.  NULL for the kernel and for users with CAP_SYS_RESOURCE: only the
+ * @user:  the record to charge.  NULL for the kernel and for users with CAP_SYS_RESOURCE: only the
  *         size of the pool limits these.
  * @pool:  the pool
  * @n:     amount, in the pool's unit
@@ -155,7 +228,7 @@ int nhca_pool_charge(struct nhca_users *users, struct nhca_user *user, enum nhca
 /**
  * nhca_pool_uncharge - give back an amount that nhca_pool_charge() has charged
  * @users: the pools
- * @user:  the account that was charged, or NULL
+ * @user:  the record that was charged, or NULL
  * @pool:  the pool
  * @n:     amount, in the pool's unit
  * Context: any.

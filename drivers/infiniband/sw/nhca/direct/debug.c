@@ -61,7 +61,7 @@ static void pool_show(struct seq_file *m, struct nhca_direct_pool *pool)
 		stores++;
 	spin_lock_bh(&pool->lock);
 	seq_printf(m, "%s pool %u uid %d blocks %u used %u most %u", pool_device(pool),
-		   pool->number, pool->user ? (int)pool->user->uid : -1, pool->num,
+		   pool->number, pool->user ? (int)pool->user->id : -1, pool->num,
 		   pool->allocated, pool->most);
 	seq_printf(m, " ranges %u free %u queued %u edges %u free %u stores %u waiting %s\n",
 		   pool->ranges, pool->nfree_arrs, pool->nqueued, pool->nedges, pool->edges_free,

@@ -16,6 +16,7 @@
 #include <linux/workqueue.h>
 
 struct mm_struct;
+struct nhca_user;
 
 /* maximum number of workers for which QPs and channels wait: of an address space, of a user */
 #define NHCA_FAULTQ_MM			16u
@@ -24,9 +25,6 @@ struct mm_struct;
 #define NHCA_FAULTQ_PREFETCH_MM		1u
 #define NHCA_FAULTQ_PREFETCH_USER	2u
 #define NHCA_FAULTQ_PREFETCHES		32u
-
-/* uid for which only the limits of an address space apply */
-#define NHCA_FAULTQ_NOBODY		U32_MAX
 
 /**
  * enum nhca_faultq_kind - the workqueue of some work
@@ -56,12 +54,12 @@ struct nhca_faultq;
 /**
  * nhca_faultq_get - find or make the queue of an address space
  * @mm:  the address space, which exists until nhca_faultq_put(); only its address is used
- * @uid: uid, in the initial user namespace, of the user whose limits apply; or NHCA_FAULTQ_NOBODY.
- *       If the queue exists already, its user does not change.
+ * @user: record in nhca_host_users of the user who is charged; NULL: nobody, so that only the limits
+ *       of an address space apply.  A queue that exists keeps its user.
  * Context: process, sleeps.
  * Return: the queue with a counted reference; NULL: out of memory.
  */
-struct nhca_faultq *nhca_faultq_get(struct mm_struct *mm, u32 uid);
+struct nhca_faultq *nhca_faultq_get(struct mm_struct *mm, struct nhca_user *user);
 
 /**
  * nhca_faultq_get_current - nhca_faultq_get() for the calling process and its user

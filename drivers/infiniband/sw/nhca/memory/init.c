@@ -18,7 +18,6 @@ int nhca_memory_init(void)
 	err = nhca_tce_init();
 	if (err)
 		goto err_live;
-	nhca_job_init();
 	err = nhca_rkm_init();
 	if (err)
 		goto err_job;

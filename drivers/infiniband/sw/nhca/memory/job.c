@@ -5,7 +5,6 @@
  * The index of a region in the table of regions is its name: the upper 22 bits of its PVO, which
  * are key and table number.  So no two regions of jobs have the same name at the same time.
  */
-#include <linux/capability.h>
 #include <linux/cred.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
@@ -24,9 +23,6 @@ static DEFINE_MUTEX(job_lock);
 static LIST_HEAD(jobs);
 
 static_assert(2 * NHCA_MAX_JOB_MEM == NHCA_TCE_KEYS);
-
-/* number of regions of each user, on all devices */
-static struct nhca_users job_users;
 
 /*
  * struct nhca_job_mem by nhca_pvo_name(); read in live sections, or under job_lock.  A region is
@@ -56,12 +52,10 @@ static struct nhca_job *job_new(struct net *net, u32 id)
 		return ERR_PTR(-ENOMEM);
 	job->id = id;
 	job->uid = current_euid();
-	if (!capable(CAP_SYS_RESOURCE)) {
-		job->user = nhca_user_get(&job_users, from_kuid(&init_user_ns, job->uid));
-		if (IS_ERR(job->user)) {
-			kfree(job);
-			return ERR_PTR(-ENOMEM);
-		}
+	job->user = nhca_user_get_current(&nhca_host_users);
+	if (IS_ERR(job->user)) {
+		kfree(job);
+		return ERR_PTR(-ENOMEM);
 	}
 	job->net_cookie = net->net_cookie;
 	list_add(&job->list, &jobs);
@@ -151,7 +145,7 @@ static struct nhca_job_mem *mem_new(struct nhca_job *job, unsigned int shift, u6
 
 	if (!mem)
 		return ERR_PTR(-ENOMEM);
-	err = nhca_pool_charge(&job_users, job->user, NHCA_POOL_JOB_MEM, 1);
+	err = nhca_pool_charge(&nhca_host_users, job->user, NHCA_POOL_JOB_MEM, 1);
 	if (err)
 		goto err_free;
 	err = nhca_range_alloc(&mem->tces, shift, (offset + length + BIT_ULL(shift) - 1) >> shift,
@@ -171,7 +165,7 @@ static struct nhca_job_mem *mem_new(struct nhca_job *job, unsigned int shift, u6
 err_range:
 	nhca_range_free(&mem->tces);
 err_give:
-	nhca_pool_uncharge(&job_users, job->user, NHCA_POOL_JOB_MEM, 1);
+	nhca_pool_uncharge(&nhca_host_users, job->user, NHCA_POOL_JOB_MEM, 1);
 err_free:
 	kfree(mem);
 	return ERR_PTR(err);
@@ -192,7 +186,7 @@ static void mem_free(struct nhca_job_mem *mem)
 	ib_umem_release(mem->umem);
 	if (mem->dev)
 		put_device(&mem->dev->ibdev.dev);
-	nhca_pool_uncharge(&job_users, mem->job->user, NHCA_POOL_JOB_MEM, 1);
+	nhca_pool_uncharge(&nhca_host_users, mem->job->user, NHCA_POOL_JOB_MEM, 1);
 	nhca_job_put(mem->job);
 	kfree(mem);
 }
@@ -315,15 +309,9 @@ enum nhca_pvo_verdict nhca_pvo_check(const struct nhca_job *job, u64 pvo, u32 le
 	return NHCA_PVO_OK;
 }
 
-void nhca_job_init(void)
-{
-	nhca_users_init(&job_users);
-}
-
 void nhca_job_exit(void)
 {
 	WARN_ON(!list_empty(&jobs));
 	WARN_ON(!xa_empty(&job_mems));
 	xa_destroy(&job_mems);
-	nhca_users_destroy(&job_users);
 }

@@ -104,7 +104,7 @@ void nhca_flow_put(struct nhca_flow *flow)
 		return;
 	nhca_flow_unlist(flow);
 	nhca_pageref_queue_del(&flow->pages);
-	nhca_txq_put(flow->share);
+	nhca_user_put(flow->user);
 	nhca_txq_put(flow->txq);
 	kfree_rcu(flow, rcu);
 	nhca_flows_put();

@@ -323,7 +323,8 @@ struct nhca_flow *nhca_flow_create(struct nhca_txq *q, void (*kick)(void *arg), 
 /**
  * nhca_flow_share - let the packets of a flow also count in its user's share of the device
  * @flow:  a new flow, of which no packet was sent yet
- * @owner: the user; NULL: no user, so that only the limits of flow and device apply
+ * @user:  the user's record of the device; NULL: nobody, so that only the limits of flow and device
+ *         hold
  *
  * Together, all flows of a user on a device may have nhca_user_share thousandths of the device's
  * limit, but at least NHCA_FLOW_FEW packets. The value that nhca_user_share had when the user
@@ -331,7 +332,7 @@ struct nhca_flow *nhca_flow_create(struct nhca_txq *q, void (*kick)(void *arg), 
  * Context: process, sleeps.
  * Return: 0, -ENOMEM.
  */
-int nhca_flow_share(struct nhca_flow *flow, const struct nhca_user *owner);
+int nhca_flow_share(struct nhca_flow *flow, struct nhca_user *user);
 
 /**
  * nhca_flow_stop - prevent further kicks of a flow's owner

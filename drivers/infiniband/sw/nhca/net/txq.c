@@ -52,7 +52,6 @@ static struct nhca_txq *txq_make(int high)
 	INIT_LIST_HEAD(&q->active);
 	nhca_bh_init(&q->rest, nhca_txq_rest);
 	timer_setup(&q->age, txq_age, 0);
-	xa_init_flags(&q->shares, XA_FLAGS_LOCK_IRQ);
 	q->high = high;
 	q->low = high / 2;
 	return q;
@@ -63,70 +62,50 @@ struct nhca_txq *nhca_txq_create(void)
 	return txq_make(NHCA_TXQ_HIGH);
 }
 
-/* Remove a share without references from its device, unless a new share has replaced it. */
-static void share_forget(struct nhca_txq *share)
-{
-	struct xarray *shares = &share->device->shares;
-	unsigned long flags;
-
-	xa_lock_irqsave(shares, flags);
-	if (xa_load(shares, share->uid) == share)
-		__xa_erase(shares, share->uid);
-	xa_unlock_irqrestore(shares, flags);
-}
-
 void nhca_txq_put(struct nhca_txq *q)
 {
 	struct nhca_txq *device;
 
 	while (q && refcount_dec_and_test(&q->ref)) {
 		device = q->device;
-		if (device)
-			share_forget(q);
 		kfree_rcu(q, rcu);
 		q = device;
 	}
 }
 
-/* Return: the share of @uid with a reference, or NULL if it does not exist or is being freed. */
-static struct nhca_txq *share_find(struct nhca_txq *device, u32 uid)
-{
-	struct nhca_txq *share;
-
-	rcu_read_lock();
-	share = xa_load(&device->shares, uid);
-	if (share && !refcount_inc_not_zero(&share->ref))
-		share = NULL;
-	rcu_read_unlock();
-	return share;
-}
-
-static struct nhca_txq *share_make(struct nhca_txq *device, u32 uid)
+/* Make the count of a user's packets, unless the user has one. */
+static int share_make(struct nhca_txq *device, struct nhca_user *user)
 {
 	u32 high = NHCA_TXQ_HIGH * READ_ONCE(nhca_user_share) / 1000;
-	struct nhca_txq *share = txq_make(max_t(u32, high, NHCA_FLOW_FEW));
+	struct nhca_txq *share;
 
+	lockdep_assert_held(&share_lock);
+	if (user->packets)
+		return 0;
+	share = txq_make(max_t(u32, high, NHCA_FLOW_FEW));
 	if (!share)
-		return NULL;
-	share->uid = uid;
-	share->device = device;
-	if (xa_err(xa_store_irq(&device->shares, uid, share, GFP_KERNEL_ACCOUNT))) {
-		kfree(share);
-		return NULL;
-	}
+		return -ENOMEM;
 	refcount_inc(&device->ref);
-	return share;
+	share->device = device;
+	user->packets = share;
+	user->packets_put = nhca_txq_put;
+	return 0;
 }
 
-int nhca_flow_share(struct nhca_flow *flow, const struct nhca_user *owner)
+int nhca_flow_share(struct nhca_flow *flow, struct nhca_user *user)
 {
-	if (!owner)
+	int err;
+
+	if (!user)
 		return 0;
 	mutex_lock(&share_lock);
-	flow->share = share_find(flow->txq, owner->uid) ?:
-		      share_make(flow->txq, owner->uid);
+	err = share_make(flow->txq, user);
 	mutex_unlock(&share_lock);
-	return flow->share ? 0 : -ENOMEM;
+	if (err)
+		return err;
+	flow->user = nhca_user_hold(user);
+	flow->share = user->packets;
+	return 0;
 }
 
 /* ---- packets that are stuck ---- */

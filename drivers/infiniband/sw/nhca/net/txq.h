@@ -9,7 +9,6 @@
 #include <linux/refcount.h>
 #include <linux/spinlock.h>
 #include <linux/timer.h>
-#include <linux/xarray.h>
 
 #include "../bh.h"
 #include "zcopy.h"
@@ -25,10 +24,9 @@
 
 /**
  * struct nhca_txq - packets of one device, or of one user of a device, in the network stack
- * @ref:      references: the device or its flows, a share of the device, @rest while it is queued,
- *            and @age while it runs
- * @rcu:      frees the struct after a grace period, because nhca_flow_share() finds shares under
- *            RCU, and @rest may drop the last reference
+ * @ref:      references: the device or its flows, or the user (nhca_user.packets); a share of the
+ *            device, @rest while it is queued, and @age while it runs
+ * @rcu:      frees the struct after a grace period, because @rest may drop the last reference
  * @inflight: packets in the stack, without those that are stuck
  * @high, @low: values of @inflight at which flows pause, and at which waiting flows resume
  * @lock:     irqsave; protects @waiting, @wakes, @resting, @active, @nactive, @aging
@@ -38,11 +36,9 @@
  * @passed:   packets that bypassed the waiting flows since a flow was woken; a hint, without a lock
  * @rest:     wakes the remaining flows when the stack holds no packet
  * @resting:  @rest is queued or runs
- * @device:   a user's share: the count of the device, with a reference; otherwise NULL
- * @uid:      a user's share: index in nhca_txq.shares of @device
- * @shares:   shares of users, struct nhca_txq by uid, without references; its lock is taken with
- *            interrupts disabled. Only devices use this member and the next ones
- * @active:   flows that may have packets in @inflight; no references
+ * @device:   a user's share: the count of the device, with a reference; NULL: a device
+ * @active:   flows that may have packets in @inflight; no references. Only devices use this member
+ *            and the next ones
  * @nactive:  number of flows in @active
  * @released: number of packets freed so far; wraps; a hint, without a lock
  * @age:      finds packets that are stuck
@@ -62,8 +58,6 @@ struct nhca_txq {
 	struct nhca_bh rest;
 	bool resting;
 	struct nhca_txq *device;
-	u32 uid;
-	struct xarray shares;
 	struct list_head active;
 	unsigned int nactive;
 	u32 released;
@@ -82,11 +76,10 @@ struct nhca_txq {
  * @moved:    a packet was freed since nhca_txq.age examined the flow
  * @listed:   the flow is in nhca_txq.active; written under nhca_txq.lock, READ_ONCE()
  * @txq:      packet count of the device
- * @share:    packet count of the user in the device, with a reference; NULL: the device's count
- *            alone limits the flow
- * @wait:     entries in nhca_txq.waiting. The first index selects @txq [0] or @share [1], the
- *            second one is that of nhca_txq.waiting. An entry is empty if the flow is not in the
- *            list; under nhca_txq.lock
+ * @user:     user of the flow, with a reference; NULL: no limits of a user apply
+ * @share:    packet count of @user in the device; NULL: the device's count alone limits the flow
+ * @wait:     entries in the lists of nhca_txq.waiting of @txq [0] and of @share [1], then by the
+ *            same index; under nhca_txq.lock; an entry is empty if the flow is not in that list
  * @active:   entry in nhca_txq.active
  * @since, @base: jiffies and nhca_txq.released when nhca_txq.age last found @moved set; under
  *            nhca_txq.lock
@@ -104,6 +97,7 @@ struct nhca_flow {
 	bool moved;
 	bool listed;
 	struct nhca_txq *txq;
+	struct nhca_user *user;
 	struct nhca_txq *share;
 	struct list_head wait[2][2];
 	struct list_head active;

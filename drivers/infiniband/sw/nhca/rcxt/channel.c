@@ -138,6 +138,7 @@ int nhca_rcxt_dev_init(struct nhca_dev *dev, u32 rcxts)
 		kfree(rd);
 		return err;
 	}
+	rd->pool.users = &dev->users;
 	rd->dev = dev;
 	spin_lock_init(&rd->lock);
 	for (i = 0; i < NHCA_RCXT_LOCKS; i++)
@@ -438,7 +439,7 @@ static int channel_rings(struct nhca_channel *ch, struct ib_qp_cap *cap, u32 fra
 	return 0;
 }
 
-static int channel_transfers(struct nhca_channel *ch, const struct nhca_ucontext *uc)
+static int channel_transfers(struct nhca_channel *ch)
 {
 	u32 i;
 
@@ -448,7 +449,7 @@ static int channel_transfers(struct nhca_channel *ch, const struct nhca_ucontext
 	for (i = 0; i < NHCA_CH_WRITES; i++)
 		list_add_tail(&ch->writes[i].list, &ch->free);
 	ch->flow = nhca_flow_create(ch->dev->txq, channel_kick, ch);
-	if (!ch->flow || nhca_flow_share(ch->flow, uc ? uc->user : NULL))
+	if (!ch->flow || nhca_flow_share(ch->flow, ch->rcxts.user))
 		return -ENOMEM;
 	ch->fault = nhca_fault_alloc(channel_kick, ch);
 	return ch->fault ? 0 : -ENOMEM;
@@ -467,6 +468,7 @@ static void channel_free(struct nhca_channel *ch)
 	nhca_ring_free(&ch->sq);
 	free_percpu(ch->counts);
 	nhca_job_put(ch->job);
+	nhca_user_put(ch->rcxts.user);
 	nhca_memcg_put(ch->memcg);
 	kfree(ch);
 }
@@ -497,24 +499,15 @@ static void channel_init(struct nhca_channel *ch, struct ib_qp *ibqp, const stru
 	INIT_LIST_HEAD(&ch->requested);
 }
 
-/* Let packets find the channel, and charge its rCxts to the user who creates the channel. */
+/* Let packets find the channel. */
 static int channel_show(struct nhca_channel *ch)
 {
-	struct nhca_rcxt_pool *pool = &ch->rd->pool;
-	int err = 0;
+	int err;
 
 	mutex_lock(&ch->rd->mutex);
-	if (!capable(CAP_SYS_RESOURCE))
-		err = nhca_rcxt_user_get(pool, from_kuid(&init_user_ns, current_uid()),
-					 &ch->rcxts.user);
-	if (err)
-		goto unlock;
 	err = xa_err(xa_store(&nhca_channels, ch->qpn, ch, GFP_KERNEL_ACCOUNT));
-	if (err)
-		nhca_rcxt_user_put(pool, ch->rcxts.user);
-	else
+	if (!err)
 		list_add_tail(&ch->list, &ch->rd->channels);
-unlock:
 	mutex_unlock(&ch->rd->mutex);
 	return err;
 }
@@ -536,19 +529,21 @@ struct nhca_channel *nhca_channel_create(struct ib_qp *ibqp, const struct nhca_w
 	channel_init(ch, ibqp, who, cmd->quantum);
 	ch->memcg = nhca_memcg_get(true);
 	ch->job = nhca_job_get(nhca_net_ns(ch->dev->nn), cmd->job);
-	if (IS_ERR(ch->job)) {
-		err = PTR_ERR(ch->job);
-		nhca_memcg_put(ch->memcg);
-		kfree(ch);
-		return ERR_PTR(err);
-	}
+	err = PTR_ERR_OR_ZERO(ch->job);
+	if (err)
+		goto err_job;
+	/* the user who creates the channel is charged for its rCxts and packets */
+	ch->rcxts.user = nhca_user_get_current(&ch->dev->users);
+	err = PTR_ERR_OR_ZERO(ch->rcxts.user);
+	if (err)
+		goto err_user;
 	err = -ENOMEM;
 	ch->counts = alloc_percpu_gfp(struct nhca_channel_counts, GFP_KERNEL_ACCOUNT);
 	if (!ch->counts)
 		goto err_free;
 	err = channel_rings(ch, cap, cmd->frames, uc, resp);
 	if (!err)
-		err = channel_transfers(ch, uc);
+		err = channel_transfers(ch);
 	if (!err)
 		err = channel_show(ch);
 	if (err)
@@ -563,6 +558,13 @@ err_flow:
 		nhca_flow_close(ch->flow);
 err_free:
 	channel_free(ch);
+	return ERR_PTR(err);
+
+err_user:
+	nhca_job_put(ch->job);
+err_job:
+	nhca_memcg_put(ch->memcg);
+	kfree(ch);
 	return ERR_PTR(err);
 }
 
@@ -584,7 +586,6 @@ void nhca_channel_destroy(struct nhca_channel *ch)
 	/* nhca_rcxt_recover() must find each channel with rCxts: release these before list_del() */
 	mutex_lock(&ch->rd->mutex);
 	channel_take_back_all(ch);
-	nhca_rcxt_user_put(&ch->rd->pool, ch->rcxts.user);
 	list_del(&ch->list);
 	mutex_unlock(&ch->rd->mutex);
 	list_splice_tail_init(&ch->requested, &ch->sending);

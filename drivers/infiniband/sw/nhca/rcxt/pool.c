@@ -26,7 +26,6 @@ int nhca_rcxt_pool_init(struct nhca_rcxt_pool *pool, u32 size)
 	if (!pool->rcxts)
 		return -ENOMEM;
 	nhca_shuffle_init(&pool->keys, 0, U32_MAX);
-	xa_init_flags(&pool->users, XA_FLAGS_ACCOUNT);
 	for (i = 0; i < size; i++) {
 		if (!(i % 4096))
 			cond_resched();
@@ -39,7 +38,6 @@ int nhca_rcxt_pool_init(struct nhca_rcxt_pool *pool, u32 size)
 void nhca_rcxt_pool_destroy(struct nhca_rcxt_pool *pool)
 {
 	WARN_ON(pool->free != pool->size || atomic_long_read(&pool->map_bytes));
-	WARN_ON(!xa_empty(&pool->users));
 	kvfree(pool->rcxts);
 	*pool = (struct nhca_rcxt_pool) {};
 }
@@ -98,25 +96,24 @@ static void list_remove(struct nhca_rcxt_pool *pool, struct nhca_rcxt_list *list
 int nhca_rcxt_acquire(struct nhca_rcxt_pool *pool, u32 channel, struct nhca_rcxt_list *list,
 		      u32 count, struct nhca_rcxt_id *ids)
 {
-	struct nhca_rcxt_user *user = list->user;
+	struct nhca_user *user = list->user;
+	long mine = user ? atomic_long_read(&user->rcxts) + count : 0;
 	struct nhca_rcxt *rc;
 	u32 i, key;
 
 	if (count > pool->free)
-		return user && !nhca_share_ok(pool->size, (long)user->count + count, 0) ?
-		       -EDQUOT : -ENOSPC;
-	if (user && !nhca_share_ok(pool->size, (long)user->count + count,
-				   (long)pool->size - pool->free + count))
+		return user && !nhca_share_ok(pool->size, mine, 0) ? -EDQUOT : -ENOSPC;
+	if (user && !nhca_share_ok(pool->size, mine, (long)pool->size - pool->free + count))
 		return -EDQUOT;
 	if (user)
-		user->count += count;
+		atomic_long_add(count, &user->rcxts);
 	for (i = 0; i < count; i++) {
 		rc = free_take(pool);
 		key = nhca_shuffle_at(&pool->keys, rc->key + 1);
 		*rc = (struct nhca_rcxt) {
 			.key = key,
 			.channel = channel,
-			.uid = user ? user->uid : NHCA_RCXT_NO_USER,
+			.uid = user ? user->id : NHCA_RCXT_NO_USER,
 		};
 		list_insert(pool, list, rc);
 		/*
@@ -136,7 +133,7 @@ void nhca_rcxt_release(struct nhca_rcxt_pool *pool, struct nhca_rcxt_list *list,
 	nhca_rcxt_end(pool, rc, NHCA_RCXT_FREE);
 	list_remove(pool, list, rc);
 	if (list->user)
-		list->user->count--;
+		atomic_long_dec(&list->user->rcxts);
 	rc->channel = 0;
 	rc->key = nhca_shuffle_place(&pool->keys, rc->key);
 	free_give(pool, rc);

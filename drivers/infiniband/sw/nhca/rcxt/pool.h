@@ -21,7 +21,6 @@
 #include <linux/bits.h>
 #include <linux/build_bug.h>
 #include <linux/types.h>
-#include <linux/xarray.h>
 
 #include "../memory/shuffle.h"
 #include "../user.h"
@@ -140,24 +139,6 @@ struct nhca_rcxt {
 static_assert(sizeof(struct nhca_rcxt) <= 64);
 
 /**
- * struct nhca_rcxt_user - account of a user: resources of a device's pool that the user has
- * @uid:       uid in the initial user namespace; index in nhca_rcxt_pool.users
- * @channels:  number of the user's channels; callers of nhca_rcxt_user_get() serialize changes
- * @count:     number of rCxts of the user's channels, limited by nhca_share_ok(); the pool's lock
- *             protects it
- * @map_bytes: bytes of the bitmaps of these rCxts, limited by nhca_share_ok(); atomic
- *
- * The limits prevent one user from taking the resources of all others.  Channels of processes with
- * CAP_SYS_RESOURCE are not counted.
- */
-struct nhca_rcxt_user {
-	u32 uid;
-	u32 channels;
-	u32 count;
-	atomic_long_t map_bytes;
-};
-
-/**
  * struct nhca_rcxt_pool - the rCxts of a device
  * @rcxts: array of @size rCxts; owned
  * @size:  number of rCxts; constant
@@ -167,7 +148,7 @@ struct nhca_rcxt_user {
  * @keys:  order of the keys; the counter in @keys is not used, because each rCxt has its own
  * @map_bytes: bytes of all bitmaps that are allocated; atomic
  * @map_limit: upper bound of @map_bytes
- * @users: struct nhca_rcxt_user by uid; an account exists as long as its user has a channel
+ * @users: the users of the device; the creator of the pool sets it, if channels have users
  *
  * The pool's lock (nhca_rcxt_dev.lock) protects @free, @head, @tail and @recoveries.
  */
@@ -181,21 +162,23 @@ struct nhca_rcxt_pool {
 	struct nhca_shuffle keys;
 	atomic_long_t map_bytes;
 	unsigned long map_limit;
-	struct xarray users;
+	struct nhca_users *users;
 };
 
 /**
  * struct nhca_rcxt_list - the rCxts of a channel
  * @first: index of the first rCxt, or NHCA_RCXT_NONE
  * @count: number of rCxts
- * @user:  user of the channel; NULL: no limits of a user apply; constant
+ * @user:  user of the channel, whose rCxts and bitmaps nhca_share_ok() limits; counted; NULL: no
+ *         limits of a user apply, because the process that created the channel had
+ *         CAP_SYS_RESOURCE; constant
  *
  * The pool's lock protects @first and @count.
  */
 struct nhca_rcxt_list {
 	u32 first;
 	u32 count;
-	struct nhca_rcxt_user *user;
+	struct nhca_user *user;
 };
 
 #define NHCA_RCXT_LIST_INIT	{ .first = NHCA_RCXT_NONE }
@@ -215,26 +198,6 @@ int nhca_rcxt_pool_init(struct nhca_rcxt_pool *pool, u32 size);
  * Context: process, sleeps.
  */
 void nhca_rcxt_pool_destroy(struct nhca_rcxt_pool *pool);
-
-/**
- * nhca_rcxt_user_get - count one more channel of a user
- * @pool: pool of the device
- * @uid:  uid of the user in the initial user namespace; not NHCA_RCXT_NO_USER
- * @user: on success set to the user's account, which is valid until nhca_rcxt_user_put()
- * Context: process, sleeps; the caller serializes calls of this function and of
- * nhca_rcxt_user_put().
- * Return: 0; -ENOMEM: no memory.
- */
-int nhca_rcxt_user_get(struct nhca_rcxt_pool *pool, u32 uid, struct nhca_rcxt_user **user);
-
-/**
- * nhca_rcxt_user_put - count one channel of a user less
- * @pool: pool of the device
- * @user: the user's account, or NULL; freed with the last channel of the user.  The caller has
- *        released all rCxts of the channel
- * Context: process; the caller serializes calls as for nhca_rcxt_user_get().
- */
-void nhca_rcxt_user_put(struct nhca_rcxt_pool *pool, struct nhca_rcxt_user *user);
 
 /**
  * nhca_rcxt_acquire - give @count rCxts to a channel; after an error, none

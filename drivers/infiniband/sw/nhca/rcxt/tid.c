@@ -31,28 +31,28 @@ static long map_size(u32 packets)
 }
 
 /*
- * Return: the account of the rCxt's user, or NULL.  The account exists as long as the user has a
- * channel: at least until the rCxt is released, which frees the bitmap.
+ * Return: the record of the rCxt's user, or NULL.  The channel has a reference to the record, at
+ * least until the rCxt is released, which frees the bitmap.
  */
-static struct nhca_rcxt_user *user_of(struct nhca_rcxt_pool *pool, const struct nhca_rcxt *rc)
+static struct nhca_user *user_of(struct nhca_rcxt_pool *pool, const struct nhca_rcxt *rc)
 {
-	return rc->uid == NHCA_RCXT_NO_USER ? NULL : xa_load(&pool->users, rc->uid);
+	return rc->uid == NHCA_RCXT_NO_USER ? NULL : nhca_user_find(pool->users, rc->uid);
 }
 
-static void map_uncharge(struct nhca_rcxt_pool *pool, struct nhca_rcxt_user *user, long size)
+static void map_uncharge(struct nhca_rcxt_pool *pool, struct nhca_user *user, long size)
 {
 	if (user)
-		atomic_long_sub(size, &user->map_bytes);
+		atomic_long_sub(size, &user->rcxt_maps);
 	atomic_long_sub(size, &pool->map_bytes);
 }
 
-static bool map_charge(struct nhca_rcxt_pool *pool, struct nhca_rcxt_user *user, long size)
+static bool map_charge(struct nhca_rcxt_pool *pool, struct nhca_user *user, long size)
 {
 	long all = atomic_long_add_return(size, &pool->map_bytes);
 	bool fits = all <= pool->map_limit;
 
 	if (user && !nhca_share_ok(pool->map_limit,
-				   atomic_long_add_return(size, &user->map_bytes), all))
+				   atomic_long_add_return(size, &user->rcxt_maps), all))
 		fits = false;
 	if (!fits)
 		map_uncharge(pool, user, size);
@@ -62,7 +62,7 @@ static bool map_charge(struct nhca_rcxt_pool *pool, struct nhca_rcxt_user *user,
 static unsigned long *map_alloc(struct nhca_rcxt_pool *pool, const struct nhca_rcxt *rc,
 				u32 packets)
 {
-	struct nhca_rcxt_user *user = user_of(pool, rc);
+	struct nhca_user *user = user_of(pool, rc);
 	long size = map_size(packets);
 	unsigned long *map;
 

@@ -524,6 +524,7 @@ static void end_init(struct kunit *test, struct pair *p, u32 i)
 	end->dev->netdev = end->netdev;
 	end->dev->nn = p->nn;
 	xa_init_flags(&end->dev->ah_ids, XA_FLAGS_LOCK_IRQ);
+	nhca_users_init(&end->dev->users);
 	end->dev->txq = nhca_txq_create();
 	end->dev->counters = alloc_percpu(struct nhca_counters);
 	KUNIT_ASSERT_TRUE(test, end->dev->txq && end->dev->counters);

@@ -6,11 +6,13 @@
 
 #include "../memory/faultq.h"
 #include "../memory/odp.h"
+#include "../user.h"
 
 #define MMS	40u
 #define EACH	20u	/* work of each address space */
 #define USER	4711u
 #define OTHER	4712u
+#define NOBODY	U32_MAX
 
 /**
  * struct job - work that blocks, as a page fault may
@@ -72,8 +74,12 @@ static void expect_running(struct kunit *test, u32 n)
 /* Return: the queue of address space @i, which does not exist. */
 static struct nhca_faultq *queue(struct kunit *test, u32 i, u32 uid)
 {
-	struct nhca_faultq *q = nhca_faultq_get((struct mm_struct *)((i + 1ul) << 12), uid);
+	struct nhca_user *user = uid == NOBODY ? NULL : nhca_user_get(&nhca_host_users, uid);
+	struct nhca_faultq *q;
 
+	KUNIT_ASSERT_FALSE(test, IS_ERR(user));
+	q = nhca_faultq_get((struct mm_struct *)((i + 1ul) << 12), user);
+	nhca_user_put(user);
 	KUNIT_ASSERT_NOT_NULL(test, q);
 	return q;
 }
@@ -151,7 +157,7 @@ static void other_process(struct kunit *test, u32 uid)
 static void other_process_test(struct kunit *test)
 {
 	other_process(test, USER);
-	other_process(test, NHCA_FAULTQ_NOBODY);
+	other_process(test, NOBODY);
 }
 
 /* When a worker becomes free, the processes of a user get it in turn. */

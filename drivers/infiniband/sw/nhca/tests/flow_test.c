@@ -303,17 +303,43 @@ static void flow_stuck_test(struct kunit *test)
 	line_end(l);
 }
 
-/* The flows of one user may together have half of the packets of a device in the stack. */
+static struct nhca_users *users_make(struct kunit *test)
+{
+	struct nhca_users *users = kunit_kzalloc(test, sizeof(*users), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, users);
+	nhca_users_init(users);
+	return users;
+}
+
+/* Flow @i is of user @id.  Afterwards only the flows have references to the user. */
+static void line_share(struct kunit *test, struct line *l, int i, struct nhca_users *users, u32 id)
+{
+	struct nhca_user *user = nhca_user_get(users, id);
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(user));
+	KUNIT_ASSERT_EQ(test, nhca_flow_share(l->flow[i], user), 0);
+	nhca_user_put(user);
+}
+
+/* Expect that users whose last flow is gone are forgotten, and destroy the table. */
+static void users_end(struct kunit *test, struct nhca_users *users)
+{
+	KUNIT_EXPECT_TRUE(test, xa_empty(&users->by_id));
+	nhca_users_destroy(users);
+}
+
+/* The flows of a user have half of the device together, whether the stack frees packets or not. */
 static void flow_share_test(struct kunit *test)
 {
-	const struct nhca_user a = { .uid = 1 }, b = { .uid = 2 };
+	struct nhca_users *users = users_make(test);
 	struct line *l = line_make(test);
 	int i;
 
 	KUNIT_ASSERT_EQ(test, nhca_user_share, 500);
 	for (i = 0; i < 3; i++)
-		KUNIT_ASSERT_EQ(test, nhca_flow_share(l->flow[i], &a), 0);
-	KUNIT_ASSERT_EQ(test, nhca_flow_share(l->flow[3], &b), 0);
+		line_share(test, l, i, users, 1);
+	line_share(test, l, 3, users, 2);
 	KUNIT_ASSERT_EQ(test, nhca_flow_share(l->flow[4], NULL), 0);
 	line_send(test, l, 0, OWN);
 	line_send(test, l, 1, OWN);
@@ -336,28 +362,46 @@ static void flow_share_test(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, line_comes(l, 2));
 	KUNIT_EXPECT_FALSE(test, line_blocked(l, 2));
 	line_end(l);
+	users_end(test, users);
 }
 
 /* The last eighth of the device is for the kernel, and for users with few packets. */
 static void flow_reserve_test(struct kunit *test)
 {
-	const struct nhca_user user[] = { { .uid = 1 }, { .uid = 2 }, { .uid = 3 } };
+	struct nhca_users *users = users_make(test);
 	struct line *l = line_make(test);
 	int i;
 
 	for (i = 0; i < 2; i++) {
-		KUNIT_ASSERT_EQ(test, nhca_flow_share(l->flow[2 * i], &user[i]), 0);
-		KUNIT_ASSERT_EQ(test, nhca_flow_share(l->flow[2 * i + 1], &user[i]), 0);
+		line_share(test, l, 2 * i, users, i);
+		line_share(test, l, 2 * i + 1, users, i);
 		line_send(test, l, 2 * i, OWN - 1);
 		line_send(test, l, 2 * i + 1, OWN);
 	}
 	KUNIT_EXPECT_TRUE(test, line_blocked(l, 0));
 	KUNIT_EXPECT_TRUE(test, line_blocked(l, 2));
-	KUNIT_ASSERT_EQ(test, nhca_flow_share(l->flow[4], &user[2]), 0);
+	line_share(test, l, 4, users, 2);
 	KUNIT_EXPECT_FALSE(test, line_blocked(l, 4));
 	line_send(test, l, 4, 1);
 	KUNIT_EXPECT_TRUE(test, line_blocked(l, 4));
 	line_free(l, 4, 1);
+	line_end(l);
+	users_end(test, users);
+}
+
+/* A flow whose packets are freed after the device outlives the device's table of users. */
+static void flow_user_late_test(struct kunit *test)
+{
+	struct nhca_users *users = users_make(test);
+	struct line *l = line_make(test);
+
+	line_share(test, l, 0, users, 1);
+	line_send(test, l, 0, OWN);
+	nhca_users_destroy(users);
+	KUNIT_EXPECT_TRUE(test, xa_empty(&users->by_id));
+	/* memory that is freed with the device */
+	memset(users, 0xff, sizeof(*users));
+	line_free(l, 0, OWN);
 	line_end(l);
 }
 
@@ -396,6 +440,7 @@ static struct kunit_case flow_cases[] = {
 	KUNIT_CASE(flow_stuck_test),
 	KUNIT_CASE(flow_share_test),
 	KUNIT_CASE(flow_reserve_test),
+	KUNIT_CASE(flow_user_late_test),
 	KUNIT_CASE(flow_many_test),
 	{}
 };

@@ -241,7 +241,7 @@ static void rcxts_of_user(struct kunit *test)
 	/* the job belongs to that user as long as the channel exists */
 	KUNIT_EXPECT_EQ(test, chan_create(chan_new(test, &p->end[0], THIRD + 1, 16), &cmd), -EPERM);
 	chan_destroy(c);
-	KUNIT_EXPECT_TRUE(test, xa_empty(&p->end[0].chan->ch->rd->pool.users));
+	KUNIT_EXPECT_TRUE(test, xa_empty(&p->end[0].chan->ch->rd->pool.users->by_id));
 	KUNIT_EXPECT_EQ(test, chan_create(c, &cmd), 0);
 }
 

@@ -290,14 +290,18 @@ static void rcxt_pool_half_for_others(struct kunit *test)
 	struct nhca_rcxt_list nobody = NHCA_RCXT_LIST_INIT;
 	struct nhca_rcxt_list a[2] = { NHCA_RCXT_LIST_INIT, NHCA_RCXT_LIST_INIT };
 	struct nhca_rcxt_list b = NHCA_RCXT_LIST_INIT, c = NHCA_RCXT_LIST_INIT;
-	struct nhca_rcxt_user *again;
+	struct nhca_users *users = kunit_kzalloc(test, sizeof(*users), GFP_KERNEL);
 	struct nhca_rcxt_id id;
 	u32 i;
 
-	KUNIT_ASSERT_EQ(test, nhca_rcxt_user_get(&f->pool, 1000, &a[0].user), 0);
-	KUNIT_ASSERT_EQ(test, nhca_rcxt_user_get(&f->pool, 1000, &a[1].user), 0);
-	KUNIT_ASSERT_EQ(test, nhca_rcxt_user_get(&f->pool, 1001, &b.user), 0);
-	KUNIT_ASSERT_EQ(test, nhca_rcxt_user_get(&f->pool, 1002, &c.user), 0);
+	KUNIT_ASSERT_NOT_NULL(test, users);
+	nhca_users_init(users);
+	f->pool.users = users;
+	a[0].user = nhca_user_get(users, 1000);
+	a[1].user = nhca_user_get(users, 1000);
+	b.user = nhca_user_get(users, 1001);
+	c.user = nhca_user_get(users, 1002);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(a[0].user) || IS_ERR(b.user) || IS_ERR(c.user));
 	KUNIT_EXPECT_PTR_EQ(test, a[0].user, a[1].user);
 	for (i = 0; i < SIZE / 2; i++)
 		KUNIT_ASSERT_EQ(test, nhca_rcxt_acquire(&f->pool, 7, &a[i % 2], 1, &id), 0);
@@ -330,14 +334,12 @@ static void rcxt_pool_half_for_others(struct kunit *test)
 		nhca_rcxt_release(&f->pool, &c, &f->pool.rcxts[c.first]);
 	while (nobody.first != NHCA_RCXT_NONE)
 		nhca_rcxt_release(&f->pool, &nobody, &f->pool.rcxts[nobody.first]);
-	nhca_rcxt_user_put(&f->pool, a[0].user);
-	/* the other channel of the user keeps the account */
-	KUNIT_ASSERT_EQ(test, nhca_rcxt_user_get(&f->pool, 1000, &again), 0);
-	KUNIT_EXPECT_PTR_EQ(test, again, a[1].user);
-	nhca_rcxt_user_put(&f->pool, again);
-	nhca_rcxt_user_put(&f->pool, a[1].user);
-	nhca_rcxt_user_put(&f->pool, b.user);
-	nhca_rcxt_user_put(&f->pool, c.user);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&a[0].user->rcxts), 0);
+	nhca_user_put(a[0].user);
+	nhca_user_put(a[1].user);
+	nhca_user_put(b.user);
+	nhca_user_put(c.user);
+	nhca_users_destroy(users);
 	nhca_rcxt_pool_destroy(&f->pool);
 }
 

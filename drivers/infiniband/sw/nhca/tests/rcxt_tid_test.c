@@ -53,6 +53,7 @@ struct model {
 
 struct tid_fixture {
 	struct nhca_rcxt_pool pool;
+	struct nhca_users users;
 	struct nhca_rcxt_list list;
 	struct nhca_rcxt *rc;
 	struct model m;
@@ -78,7 +79,10 @@ static struct tid_fixture *tid_setup(struct kunit *test)
 	prandom_seed_state(&f->rnd, 8023417);
 	f->list = (struct nhca_rcxt_list)NHCA_RCXT_LIST_INIT;
 	KUNIT_ASSERT_EQ(test, nhca_rcxt_pool_init(&f->pool, 3), 0);
-	KUNIT_ASSERT_EQ(test, nhca_rcxt_user_get(&f->pool, 1000, &f->list.user), 0);
+	nhca_users_init(&f->users);
+	f->pool.users = &f->users;
+	f->list.user = nhca_user_get(&f->users, 1000);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(f->list.user));
 	KUNIT_ASSERT_EQ(test, nhca_rcxt_acquire(&f->pool, 0x1234, &f->list, 1, &id), 0);
 	f->rc = &f->pool.rcxts[id.index];
 	return f;
@@ -89,9 +93,10 @@ static void tid_teardown(struct kunit *test, struct tid_fixture *f)
 	nhca_rcxt_release(&f->pool, &f->list, f->rc);
 	/* at whatever step the history ended, no bitmap is left */
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&f->pool.map_bytes), 0);
-	KUNIT_EXPECT_EQ(test, atomic_long_read(&f->list.user->map_bytes), 0);
-	nhca_rcxt_user_put(&f->pool, f->list.user);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&f->list.user->rcxt_maps), 0);
+	nhca_user_put(f->list.user);
 	nhca_rcxt_pool_destroy(&f->pool);
+	nhca_users_destroy(&f->users);
 }
 
 static u32 model_packets(const struct model *m)
@@ -667,11 +672,11 @@ static void rcxt_tid_maps_half_for_others(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_begin_read(&f->pool, f->rc, 1, packets * 1024, 1024, 0,
 						   BASE, 1), -ENOMEM);
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&f->pool.map_bytes), 0);
-	KUNIT_EXPECT_EQ(test, atomic_long_read(&f->list.user->map_bytes), 0);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&f->list.user->rcxt_maps), 0);
 	f->pool.map_limit = 2 * bytes;
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_begin_read(&f->pool, f->rc, 1, packets * 1024, 1024, 0,
 						   BASE, 1), 0);
-	KUNIT_EXPECT_EQ(test, atomic_long_read(&f->list.user->map_bytes), bytes);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&f->list.user->rcxt_maps), bytes);
 	tid_teardown(test, f);
 }
 

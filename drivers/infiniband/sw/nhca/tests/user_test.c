@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* KUnit: the share of a device's pools that one user can have. */
 #include <kunit/test.h>
+#include <linux/cred.h>
+#include <linux/user_namespace.h>
 
 #include "../nhca.h"
 #include "../memory/tce.h"
@@ -109,14 +111,87 @@ static void one_account_test(struct kunit *test)
 	nhca_pool_uncharge(users, a, NHCA_POOL_GROUPS, 3);
 	nhca_user_put(nhca_user_hold(a));
 	nhca_user_put(a);
-	KUNIT_EXPECT_TRUE(test, xa_empty(&users->by_uid));
+	KUNIT_EXPECT_TRUE(test, xa_empty(&users->by_id));
 	nhca_users_destroy(users);
+}
+
+/* A user has one record of the host, whatever the number of devices. */
+static void host_record_test(struct kunit *test)
+{
+	struct nhca_users *other = kunit_kzalloc(test, sizeof(*other), GFP_KERNEL);
+	struct nhca_user *a = user_of(test, 4711), *b, *host;
+
+	KUNIT_ASSERT_NOT_NULL(test, other);
+	nhca_users_init(other);
+	b = nhca_user_get(other, 4711);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(b));
+	host = nhca_user_get(&nhca_host_users, 4711);
+	KUNIT_EXPECT_PTR_NE(test, a, b);
+	KUNIT_EXPECT_PTR_EQ(test, a->host, host);
+	KUNIT_EXPECT_PTR_EQ(test, b->host, host);
+	KUNIT_EXPECT_NULL(test, host->host);
+	nhca_user_put(host);
+	nhca_user_put(a);
+	nhca_user_put(b);
+	KUNIT_EXPECT_NULL(test, nhca_user_find(&nhca_host_users, 4711));
+	nhca_users_destroy(other);
+	nhca_users_destroy(test->priv);
+}
+
+/* An object may keep a record longer than the device exists. */
+static void late_put_test(struct kunit *test)
+{
+	struct nhca_user *a = user_of(test, 4711);
+
+	nhca_users_destroy(test->priv);
+	memset(test->priv, 0xff, sizeof(struct nhca_users));
+	nhca_user_put(a);
+}
+
+static u32 user_in(struct cred *cred, u32 uid, const struct user_namespace *ns)
+{
+	cred->uid = KUIDT_INIT(uid);
+	cred->user_ns = (struct user_namespace *)ns;
+	return __kuid_val(nhca_user_of_cred(cred));
+}
+
+/*
+ * A user who has a range of subordinate uids is one user, in whatever user namespaces of the user
+ * and with whatever uids.  Containers that root of the host has made, and their users, are not.
+ */
+static void subordinate_test(struct kunit *test)
+{
+	static const struct user_namespace mine = { .parent = &init_user_ns, .owner = KUIDT_INIT(1000) };
+	static const struct user_namespace inner = {
+		.parent = (struct user_namespace *)&mine,
+		.owner = KUIDT_INIT(100007),
+	};
+	static const struct user_namespace roots = { .parent = &init_user_ns, .owner = GLOBAL_ROOT_UID };
+	static const struct user_namespace inside = {
+		.parent = (struct user_namespace *)&roots,
+		.owner = KUIDT_INIT(200005),
+	};
+	struct cred *cred = kunit_kzalloc(test, sizeof(*cred), GFP_KERNEL);
+	u32 uid;
+
+	KUNIT_ASSERT_NOT_NULL(test, cred);
+	KUNIT_EXPECT_EQ(test, user_in(cred, 1000, &init_user_ns), 1000);
+	for (uid = 100000; uid < 100016; uid++) {
+		KUNIT_EXPECT_EQ(test, user_in(cred, uid, &mine), 1000);
+		KUNIT_EXPECT_EQ(test, user_in(cred, uid, &inner), 1000);
+		KUNIT_EXPECT_EQ(test, user_in(cred, uid, &roots), uid);
+		KUNIT_EXPECT_EQ(test, user_in(cred, uid, &inside), 200005);
+	}
+	nhca_users_destroy(test->priv);
 }
 
 static struct kunit_case user_cases[] = {
 	KUNIT_CASE(reserve_test),
 	KUNIT_CASE(share_test),
 	KUNIT_CASE(one_account_test),
+	KUNIT_CASE(host_record_test),
+	KUNIT_CASE(late_put_test),
+	KUNIT_CASE(subordinate_test),
 	{}
 };
 

@@ -175,14 +175,11 @@ int nhca_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 {
 	struct nhca_alloc_ucontext_resp resp = nhca_ucontext_resp;
 	struct nhca_dev *dev = to_nhca_dev(ibuc->device);
-	struct nhca_user *user = NULL;
+	struct nhca_user *user = nhca_user_get_current(&dev->users);
 	int err;
 
-	if (!capable(CAP_SYS_RESOURCE)) {
-		user = nhca_user_get(&dev->users, from_kuid(&init_user_ns, current_uid()));
-		if (IS_ERR(user))
-			return PTR_ERR(user);
-	}
+	if (IS_ERR(user))
+		return PTR_ERR(user);
 	err = nhca_respond(udata, &resp, sizeof(resp));
 	if (err) {
 		nhca_user_put(user);
