@@ -237,15 +237,19 @@ void nhca_pool_uncharge(struct nhca_users *users, struct nhca_user *user,
 			enum nhca_pool pool, long n);
 
 /**
- * struct nhca_pageref_owner - the process whose pages packets refer to
+ * struct nhca_pageref_owner - the process whose pages packets refer to (memory/pageref.h)
  * @mm:       its address space; a counted reference to the struct (mmgrab())
  * @tgid:     the process; counted
- * @deadline: after the death of the process: time in jiffies at which all waits for its packets
- *            end; 0 before the first of these waits
+ * @ref:      one for each user context and region of job memory
+ * @shown:    nhca_pageref_owner_get() finds the record
+ * @deadline: time in jiffies at which all waits for the process end, after it has died; 0 before
+ *            the first of these waits
  */
 struct nhca_pageref_owner {
 	struct mm_struct *mm;
 	struct pid *tgid;
+	refcount_t ref;
+	bool shown;
 	unsigned long deadline;
 };
 

@@ -376,21 +376,13 @@ int nhca_iter_copy(struct nhca_iter *to, struct nhca_iter *from, u32 len, int *f
 	return 0;
 }
 
-bool nhca_iter_zcopy(const struct nhca_iter *it)
+struct nhca_pageref_region **nhca_iter_zcopy(const struct nhca_iter *it)
 {
 	struct nhca_mr *mr = it->mr;
-	bool *zcopied;
 
 	if (it->mem)
-		zcopied = &it->mem->zcopied;
-	else if (mr && mr->ops->zcopy)
-		zcopied = &mr->zcopied;
-	else
-		return false;
-	/* write only the first time, so that the cache line stays shared between CPUs */
-	if (!READ_ONCE(*zcopied))
-		WRITE_ONCE(*zcopied, true);
-	return true;
+		return &it->mem->pagerefs;
+	return mr && mr->ops->zcopy ? &mr->pagerefs : NULL;
 }
 
 /* Find the 8 bytes that an atomic operation accesses.  Return: as nhca_atomic(). */

@@ -306,13 +306,11 @@ int nhca_iter_read_sum(struct nhca_iter *it, void *dst, u32 len, __wsum *sum);
 /**
  * nhca_iter_zcopy - check whether packets may refer to the page of the last segment
  * @it: the iterator; nhca_iter_next() has just returned this segment
- *
- * If packets may refer to the page, the function marks the region, so that a close of the region
- * waits for such references (pageref.h).
- * Context: live section, before the caller takes the reference.
- * Return: true if packets may refer to the page; false: the caller must copy the bytes.
+ * Context: live section.
+ * Return: what nhca_pageref_add() needs to let a reference cover the page; NULL: packets must not
+ * refer to it, so the caller must copy the bytes.
  */
-bool nhca_iter_zcopy(const struct nhca_iter *it);
+struct nhca_pageref_region **nhca_iter_zcopy(const struct nhca_iter *it);
 
 /**
  * nhca_atomic - execute one 64-bit atomic operation on registered memory

@@ -174,15 +174,10 @@ err_free:
 /* Free a region that lookups no longer find.  First wait for the live sections that found it. */
 static void mem_free(struct nhca_job_mem *mem)
 {
-	struct nhca_pageref_owner *owner = mem->umem ? &mem->owner : NULL;
-
 	nhca_live_wait();
-	if (READ_ONCE(mem->zcopied))
-		/* channels of every device may have sent pages of the region */
-		nhca_pageref_wait(NULL, owner);
+	nhca_pageref_wait(mem->pagerefs, mem->dev, mem->owner);
 	nhca_range_free(&mem->tces);
-	if (owner)
-		nhca_pageref_owner_exit(owner);
+	nhca_pageref_owner_put(mem->owner);
 	ib_umem_release(mem->umem);
 	if (mem->dev)
 		put_device(&mem->dev->ibdev.dev);
@@ -240,8 +235,10 @@ struct nhca_job_mem *nhca_job_mem_user(struct nhca_dev *dev, struct nhca_job *jo
 	get_device(&dev->ibdev.dev);
 	mem->dev = dev;
 	mem->umem = umem;
-	nhca_pageref_owner_init(&mem->owner);
-	err = nhca_map_sgt(&mem->tces, &umem->sgt_append.sgt, start, length,
+	mem->owner = nhca_pageref_owner_get(current->mm);
+	err = -ENOMEM;
+	if (mem->owner)
+		err = nhca_map_sgt(&mem->tces, &umem->sgt_append.sgt, start, length,
 			   umem->writable);
 	if (err) {
 		nhca_job_mem_put(mem);

@@ -75,12 +75,12 @@ void nhca_job_put(struct nhca_job *job);
  * @ref:     number of handles (open file descriptors, on one device or several)
  * @pvo:     PVO of the first byte
  * @length:  bytes; other bytes of the same pages cannot be accessed
- * @access:  IB_ACCESS_LOCAL_WRITE (READs of the job may place data in the region), _REMOTE_READ,
- *           _REMOTE_WRITE; WRITEs of the job may always send from the region
- * @zcopied: packets have referred to pages of the region (pageref.h)
+ * @access:  IB_ACCESS_LOCAL_WRITE (READs of the job may place data here), _REMOTE_READ,
+ *           _REMOTE_WRITE; WRITEs of the job may always send from here
+ * @pagerefs: references of packets to pages of the region; owned; NULL: there were none (pageref.h)
  * @tces:    range of its TCEs; owned
  * @umem:    pins user pages; owned; NULL: the caller of nhca_job_mem_pages() keeps the pages
- * @owner:   the process that has registered @umem
+ * @owner:   the process that has registered @umem; counted
  * @dev:     device through which @umem was pinned; struct nhca_dev stays allocated, even if the
  *           device is unregistered
  */
@@ -90,10 +90,10 @@ struct nhca_job_mem {
 	u64 pvo;
 	u64 length;
 	int access;
-	bool zcopied;
+	struct nhca_pageref_region *pagerefs;
 	struct nhca_range tces;
 	struct ib_umem *umem;
-	struct nhca_pageref_owner owner;
+	struct nhca_pageref_owner *owner;
 	struct nhca_dev *dev;
 };
 

@@ -56,18 +56,18 @@ struct nhca_mr *nhca_mr_alloc(struct nhca_dev *dev, struct ib_pd *pd, int access
 	return mr;
 }
 
-/* Wait for the packets that refer to pages of the region.  The caller has closed the key before. */
-static void mr_pageref_wait(struct nhca_mr *mr)
+/* Wait for the packets that refer to pages of the region.  The key was closed meanwhile. */
+static void mr_pageref_wait(struct nhca_mr *mr, struct nhca_pageref_region *pagerefs)
 {
-	nhca_pageref_wait(to_nhca_dev(mr->ibmr.device)->txq, nhca_uobject_owner(mr->ibmr.uobject));
+	nhca_pageref_wait(pagerefs, to_nhca_dev(mr->ibmr.device),
+			  nhca_uobject_owner(mr->ibmr.uobject));
 }
 
 void nhca_mr_free(struct nhca_mr *mr)
 {
 	/* after this call no code finds the region, and no code copies to or from the region */
 	nhca_mkey_del(&mr->mkey);
-	if (READ_ONCE(mr->zcopied))
-		mr_pageref_wait(mr);
+	mr_pageref_wait(mr, mr->pagerefs);
 	if (mr->tces.count)
 		nhca_range_free(&mr->tces);
 	if (mr->ops->free)
@@ -227,8 +227,8 @@ int nhca_mr_change(struct ib_mr *ibmr, struct ib_pd *pd, int access)
 {
 	struct nhca_mr *mr = to_nhca_mr(ibmr);
 	bool on_demand = mr->kind == NHCA_MR_ODP;
+	struct nhca_pageref_region *pagerefs;
 	struct nhca_mkey *mk = &mr->mkey;
-	bool zcopied;
 	int err;
 
 	if (!on_demand && !mr_pinned(mr))
@@ -247,8 +247,8 @@ int nhca_mr_change(struct ib_mr *ibmr, struct ib_pd *pd, int access)
 		return err;
 	}
 	nhca_mkey_shut_end(mk);
-	zcopied = mr->zcopied;
-	mr->zcopied = false;
+	pagerefs = mr->pagerefs;
+	mr->pagerefs = NULL;
 	mk->access = access;
 	mk->pd = pd;
 	if (on_demand)
@@ -261,8 +261,7 @@ int nhca_mr_change(struct ib_mr *ibmr, struct ib_pd *pd, int access)
 	if (on_demand)
 		nhca_odp_owner(mr->odp, pd);
 	/* wait for the packets that refer to pages by the old rights */
-	if (zcopied)
-		mr_pageref_wait(mr);
+	mr_pageref_wait(mr, pagerefs);
 	return 0;
 }
 

@@ -119,9 +119,8 @@ struct nhca_next {
  *              mapping that IB_WR_REG_MR opened last
  * @max_pieces: fast registration: maximum number of pieces or pages; other regions: 0
  * @next:       fast registration: the newest mapping (memory/fast.c); has its own lock; owned
- * @windows:    number of windows bound to the region; a region with windows is not closed (IBTA
- *              10.6.7.2.6)
- * @zcopied:    packets have referred to its pages
+ * @windows:    number of windows bound to it; a region with windows is not closed (IBTA 10.6.7.2.6)
+ * @pagerefs:   references of packets to its pages; owned; NULL: there were none (pageref.h)
  * @umem:       nhca_mr_pinned_ops: pins user pages; NULL: no page, or pages of the kernel; owned
  * @odp:        on-demand region: its state (memory/odp.c); owned
  * @dmabuf:     region of a dma-buf: the imported buffer (memory/dmabuf.c); owned
@@ -139,7 +138,7 @@ struct nhca_mr {
 	u32 max_pieces;
 	struct nhca_next *next;
 	atomic_t windows;
-	bool zcopied;
+	struct nhca_pageref_region *pagerefs;
 	union {
 		struct ib_umem *umem;
 		struct nhca_odp *odp;

@@ -1,82 +1,108 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Page references: lists the references of packets to pages of a consumer, and waits for them. */
-#include <linux/atomic.h>
+/* Page references: counts the references of packets to pages of a consumer, and waits for them. */
 #include <linux/jiffies.h>
+#include <linux/mutex.h>
 #include <linux/pid.h>
-#include <linux/rculist.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
-#include <linux/wait.h>
+#include <linux/slab.h>
+#include <linux/wait_bit.h>
+#include <linux/xarray.h>
 
+#include "../nhca.h"
 #include "pageref.h"
 
-/* limit in jiffies for all waits together for the pages of an owner that has died */
-#define NHCA_PAGEREF_DYING	HZ
-/* jiffies between two checks whether the process that owns the pages has died */
+/* period in jiffies: how often a task that waits for another process checks if it has died */
 #define NHCA_PAGEREF_CHECK	(HZ / 4)
 
-/* queues of all flows; RCU readers */
-static LIST_HEAD(pageref_queues);
-static DEFINE_SPINLOCK(pageref_queues_lock);
-/* the current generation; a wait increments it, and waits for references of earlier generations */
-static atomic64_t pageref_gen = ATOMIC64_INIT(0);
-static DECLARE_WAIT_QUEUE_HEAD(pageref_waiters);
+/* ---- references ---- */
 
-void nhca_pageref_queue_add(struct nhca_pageref_queue *q, struct nhca_txq *domain)
+void nhca_pageref_queue_init(struct nhca_pageref_queue *q)
 {
-	unsigned long flags;
-
 	spin_lock_init(&q->lock);
 	INIT_LIST_HEAD(&q->list);
-	q->domain = domain;
-	spin_lock_irqsave(&pageref_queues_lock, flags);
-	list_add_rcu(&q->node, &pageref_queues);
-	spin_unlock_irqrestore(&pageref_queues_lock, flags);
-}
-
-void nhca_pageref_queue_del(struct nhca_pageref_queue *q)
-{
-	unsigned long flags;
-
-	WARN_ON(!list_empty(&q->list));
-	spin_lock_irqsave(&pageref_queues_lock, flags);
-	list_del_rcu(&q->node);
-	spin_unlock_irqrestore(&pageref_queues_lock, flags);
 }
 
 void nhca_pageref_begin(struct nhca_pageref_queue *q, struct nhca_pageref *ref)
 {
 	unsigned long flags;
 
+	ref->n = 0;
 	spin_lock_irqsave(&q->lock, flags);
 	ref->seq = q->seq + 1;
 	/* nhca_zcopy_seq() reads @q->seq without the lock */
 	WRITE_ONCE(q->seq, ref->seq);
-	ref->gen = atomic64_read(&pageref_gen);
 	list_add_tail(&ref->list, &q->list);
 	spin_unlock_irqrestore(&q->lock, flags);
+}
+
+/* Return: the count of a region, which is allocated if the region has none; NULL: no memory. */
+static struct nhca_pageref_region *region_count(struct nhca_pageref_region **region)
+{
+	struct nhca_pageref_region *r = READ_ONCE(*region), *other;
+
+	if (likely(r))
+		return r;
+	r = kmalloc(sizeof(*r), GFP_ATOMIC | __GFP_NOWARN | __GFP_ACCOUNT);
+	if (!r)
+		return NULL;
+	atomic_set(&r->count, 1);
+	/* another CPU may send from the region for the first time, too */
+	other = cmpxchg(region, NULL, r);
+	if (!other)
+		return r;
+	kfree(r);
+	return other;
+}
+
+bool nhca_pageref_add(struct nhca_pageref *ref, struct nhca_pageref_region **region)
+{
+	struct nhca_pageref_region *r = region_count(region);
+	u32 i;
+
+	/* most often the region is the one of the previous pages */
+	for (i = ref->n; i--;)
+		if (ref->regions[i] == r)
+			return r;
+	if (unlikely(!r || ref->n == NHCA_PAGEREF_REGIONS))
+		return false;
+	atomic_inc(&r->count);
+	ref->regions[ref->n++] = r;
+	return true;
+}
+
+/* Drop one count of a region, which may be freed by that. */
+static void region_put(struct nhca_pageref_region *r)
+{
+	/* fully ordered: no skb reads the pages when the waiter sees the count */
+	int left = atomic_dec_return(&r->count);
+
+	if (!left)
+		kfree(r);
+	else if (left == 1)
+		/* this uses only the address, because the waiter may free the struct now */
+		wake_up_var(r);
 }
 
 bool nhca_pageref_end(struct nhca_pageref_queue *q, struct nhca_pageref *ref)
 {
 	unsigned long flags;
-	bool awaited;
-	bool kick;
+	bool kick, wake;
 
+	while (ref->n)
+		region_put(ref->regions[--ref->n]);
 	spin_lock_irqsave(&q->lock, flags);
 	list_del(&ref->list);
 	kick = q->waits;
 	q->waits = false;
-	/*
-	 * If no wait began after this reference, wake nobody, because a waiter does not wait for
-	 * this reference.  If a waiter has found this reference, the waiter had the lock earlier,
-	 * after it had increased the generation and joined the wait queue.
-	 */
-	awaited = ref->gen != atomic64_read(&pageref_gen);
+	wake = q->waiters;
 	spin_unlock_irqrestore(&q->lock, flags);
 
-	if (awaited && wq_has_sleeper(&pageref_waiters))
-		wake_up_all(&pageref_waiters);
+	if (wake) {
+		/* pairs with the barrier of prepare_to_wait_event() */
+		smp_mb();
+		wake_up_var(q);
+	}
 	return kick;
 }
 
@@ -102,65 +128,95 @@ bool nhca_pageref_released(struct nhca_pageref_queue *q, u32 seq)
 	return !ref;
 }
 
+/* ---- processes ---- */
+
+/* struct nhca_pageref_owner, by address of the address space */
+static DEFINE_XARRAY_FLAGS(owners, XA_FLAGS_ACCOUNT);
+/* protects owners, and the release of the last reference to a record */
+static DEFINE_MUTEX(owners_mutex);
+
+static struct nhca_pageref_owner *owner_make(struct mm_struct *mm, bool shown)
+{
+	struct nhca_pageref_owner *owner = kzalloc(sizeof(*owner), GFP_KERNEL_ACCOUNT);
+
+	lockdep_assert_held(&owners_mutex);
+	if (!owner)
+		return NULL;
+	if (shown && xa_err(xa_store(&owners, (unsigned long)mm, owner,
+				     GFP_KERNEL_ACCOUNT))) {
+		kfree(owner);
+		return NULL;
+	}
+	refcount_set(&owner->ref, 1);
+	owner->shown = shown;
+	mmgrab(mm);
+	owner->mm = mm;
+	owner->tgid = get_pid(task_tgid(current));
+	return owner;
+}
+
+struct nhca_pageref_owner *nhca_pageref_owner_get(struct mm_struct *mm)
+{
+	struct nhca_pageref_owner *owner;
+
+	mutex_lock(&owners_mutex);
+	owner = xa_load(&owners, (unsigned long)mm);
+	/* processes that share an address space (CLONE_VM) die separately */
+	if (owner && owner->tgid == task_tgid(current))
+		refcount_inc(&owner->ref);
+	else
+		owner = owner_make(mm, !owner);
+	mutex_unlock(&owners_mutex);
+	return owner;
+}
+
+void nhca_pageref_owner_put(struct nhca_pageref_owner *owner)
+{
+	if (!owner || !refcount_dec_and_mutex_lock(&owner->ref, &owners_mutex))
+		return;
+	if (owner->shown)
+		xa_erase(&owners, (unsigned long)owner->mm);
+	mutex_unlock(&owners_mutex);
+	mmdrop(owner->mm);
+	put_pid(owner->tgid);
+	kfree(owner);
+}
+
+/* ---- waits ---- */
+
 /**
  * struct pageref_wait - references that a caller waits for
- * @queue:  queue of one flow; NULL: the queues of all flows of @domain
- * @domain: a device; NULL: all devices
- * @gen:    wait for references of earlier generations than this
+ * @region: those to pages of a region; or NULL
+ * @queue:  those of a flow
+ * @seq:    number of the last one of @queue
+ * @dev:    device of the region or flow
  */
 struct pageref_wait {
+	struct nhca_pageref_region *region;
 	struct nhca_pageref_queue *queue;
-	struct nhca_txq *domain;
-	u64 gen;
+	u32 seq;
+	struct nhca_dev *dev;
 };
 
-/* Return: true if @q has no reference of a generation before @gen. */
-static bool pageref_since(struct nhca_pageref_queue *q, u64 gen)
+/* Return: true if the references of @q up to @seq are released. */
+static bool queue_over(struct nhca_pageref_queue *q, u32 seq)
 {
 	struct nhca_pageref *ref;
 	unsigned long flags;
-	bool since;
+	bool over;
 
-	if (list_empty_careful(&q->list))
-		return true;
 	spin_lock_irqsave(&q->lock, flags);
 	ref = list_first_entry_or_null(&q->list, struct nhca_pageref, list);
-	since = !ref || ref->gen >= gen;
+	over = !ref || (s32)(ref->seq - seq) > 0;
 	spin_unlock_irqrestore(&q->lock, flags);
-	return since;
+	return over;
 }
 
 static bool pageref_over(const struct pageref_wait *w)
 {
-	struct nhca_pageref_queue *q;
-	bool over = true;
-
-	if (w->queue)
-		return pageref_since(w->queue, w->gen);
-	rcu_read_lock();
-	list_for_each_entry_rcu(q, &pageref_queues, node) {
-		if (w->domain && q->domain != w->domain)
-			continue;
-		over = pageref_since(q, w->gen);
-		if (!over)
-			break;
-	}
-	rcu_read_unlock();
-	return over;
-}
-
-void nhca_pageref_owner_init(struct nhca_pageref_owner *owner)
-{
-	mmgrab(current->mm);
-	owner->mm = current->mm;
-	owner->tgid = get_pid(task_tgid(current));
-	owner->deadline = 0;
-}
-
-void nhca_pageref_owner_exit(struct nhca_pageref_owner *owner)
-{
-	mmdrop(owner->mm);
-	put_pid(owner->tgid);
+	/* acquire: the caller reuses the pages.  Pairs with region_put(). */
+	return w->region ? atomic_read_acquire(&w->region->count) == 1 :
+			   queue_over(w->queue, w->seq);
 }
 
 /* Return: true if the caller's process is being killed, or exits. */
@@ -181,49 +237,85 @@ static bool pageref_owner_dies(const struct nhca_pageref_owner *owner)
 	       (owner->tgid == task_tgid(current) && pageref_caller_dies());
 }
 
+/*
+ * Return: time in jiffies that is left for waits of a removal of @dev.  It begins with the first of
+ * these waits, and again if none has come for as long.
+ */
+static long removal_left(struct nhca_dev *dev)
+{
+	unsigned long end = READ_ONCE(dev->zcopy_deadline);
+
+	if (!end || time_after(jiffies, end + NHCA_PAGEREF_REMOVAL)) {
+		end = (jiffies + NHCA_PAGEREF_REMOVAL) ?: 1;
+		WRITE_ONCE(dev->zcopy_deadline, end);
+	}
+	return max((long)(end - jiffies), 0L);
+}
+
+/* Return: time in jiffies that is left for waits after the death of the owner. */
+static long dying_left(struct nhca_pageref_owner *owner)
+{
+	if (!READ_ONCE(owner->deadline))
+		WRITE_ONCE(owner->deadline, (jiffies + NHCA_PAGEREF_DYING) ?: 1);
+	return max((long)(READ_ONCE(owner->deadline) - jiffies), 0L);
+}
+
 static bool pageref_wait_for(const struct pageref_wait *w, struct nhca_pageref_owner *owner)
 {
+	void *var = w->region ?: (void *)w->queue;
 	long left;
 
 	if (pageref_over(w))
 		return true;
 	might_sleep();
 	if (!owner) {
-		wait_event(pageref_waiters, pageref_over(w));
+		wait_var_event(var, pageref_over(w));
 		return true;
 	}
 	/* this process may write to the pages after its return, so it waits without a limit */
 	if (!(current->flags & (PF_EXITING | PF_KTHREAD)) &&
-	    !wait_event_killable(pageref_waiters, pageref_over(w)))
+	    !wait_var_event_killable(var, pageref_over(w)))
 		return true;
 
 	/* the owner may still live, if this task removes a device that the owner uses */
 	while (!pageref_owner_dies(owner)) {
-		if (wait_event_idle_timeout(pageref_waiters, pageref_over(w), NHCA_PAGEREF_CHECK))
+		left = removal_left(w->dev);
+		if (!left)
+			return false;
+		if (wait_var_event_timeout(var, pageref_over(w),
+					   min(left, (long)NHCA_PAGEREF_CHECK)))
 			return true;
 	}
-	if (!READ_ONCE(owner->deadline))
-		WRITE_ONCE(owner->deadline, (jiffies + NHCA_PAGEREF_DYING) ?: 1);
-	left = (long)(READ_ONCE(owner->deadline) - jiffies);
-	return wait_event_timeout(pageref_waiters, pageref_over(w), max(left, 0L));
+	return wait_var_event_timeout(var, pageref_over(w), dying_left(owner));
 }
 
-bool nhca_pageref_wait_queue(struct nhca_pageref_queue *q, struct nhca_pageref_owner *owner)
+bool nhca_pageref_wait_queue(struct nhca_pageref_queue *q, struct nhca_dev *dev,
+			     struct nhca_pageref_owner *owner)
 {
-	const struct pageref_wait w = {
-		.queue = q,
-		.gen = atomic64_inc_return(&pageref_gen),
-	};
+	struct pageref_wait w = { .queue = q, .dev = dev };
+	unsigned long flags;
+	bool over;
 
-	return pageref_wait_for(&w, owner);
+	spin_lock_irqsave(&q->lock, flags);
+	q->waiters++;
+	w.seq = q->seq;
+	spin_unlock_irqrestore(&q->lock, flags);
+	over = pageref_wait_for(&w, owner);
+	spin_lock_irqsave(&q->lock, flags);
+	q->waiters--;
+	spin_unlock_irqrestore(&q->lock, flags);
+	return over;
 }
 
-bool nhca_pageref_wait(struct nhca_txq *domain, struct nhca_pageref_owner *owner)
+bool nhca_pageref_wait(struct nhca_pageref_region *region, struct nhca_dev *dev,
+		       struct nhca_pageref_owner *owner)
 {
-	const struct pageref_wait w = {
-		.domain = domain,
-		.gen = atomic64_inc_return(&pageref_gen),
-	};
+	const struct pageref_wait w = { .region = region, .dev = dev };
+	bool over;
 
-	return pageref_wait_for(&w, owner);
+	if (!region)
+		return true;
+	over = pageref_wait_for(&w, owner);
+	region_put(region);
+	return over;
 }

@@ -2,71 +2,92 @@
 /*
  * Page references: packets in the network stack refer to pages of a consumer.
  *
- * net/zcopy.c begins and ends the references.  This code only lists the references, so that a
- * deregistration can wait for all references of its device.  Each flow, that is the packets of one
- * QP or channel (net/flow.c), has a queue of its references in the order of transmission.  So a
- * completion can wait for the references of its request.
+ * net/zcopy.c begins and ends the references.  This code only counts them, so that others can wait
+ * for them.  Each region counts the references to its own pages, which a deregistration waits for.
+ * Each flow, that is the packets of one QP or channel (net/flow.c), has a queue of its references
+ * in the order of transmission.  So a completion can wait for the references of its request.
  */
 #ifndef NHCA_PAGEREF_H
 #define NHCA_PAGEREF_H
 
+#include <linux/atomic.h>
+#include <linux/cache.h>
 #include <linux/list.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
 
 #include "../user.h"
 
-struct nhca_txq;
+struct nhca_dev;
+
+/* maximum number of regions whose pages one reference covers */
+#define NHCA_PAGEREF_REGIONS	4
 
 /**
- * nhca_pageref_owner_init - record that the calling process owns pages
- * nhca_pageref_owner_exit - release the record, for which no wait is in progress
- * @owner: the record
- * Context: process.
+ * struct nhca_pageref_region - the references to the pages of one region
+ * @count: number of references, and 1 while the region exists
+ *
+ * The first reference allocates the struct.  It has a cache line, because CPUs that send from
+ * different regions must not share one.
  */
-void nhca_pageref_owner_init(struct nhca_pageref_owner *owner);
-void nhca_pageref_owner_exit(struct nhca_pageref_owner *owner);
+struct nhca_pageref_region {
+	atomic_t count;
+} ____cacheline_aligned;
 
 /**
  * struct nhca_pageref - a reference to pages of a consumer
- * @list: in nhca_pageref_queue.list until the pages are released
- * @seq:  position in the queue, counting up
- * @gen:  generation in which the reference began; see nhca_pageref_wait()
+ * @list:    in nhca_pageref_queue.list until the pages are released
+ * @seq:     position in the queue, counting up
+ * @n:       number of elements of @regions
+ * @regions: the regions of the pages; each counts the reference
  */
 struct nhca_pageref {
 	struct list_head list;
 	u32 seq;
-	u64 gen;
+	u32 n;
+	struct nhca_pageref_region *regions[NHCA_PAGEREF_REGIONS];
 };
 
 /**
  * struct nhca_pageref_queue - the references of a flow that are not released
- * @lock:   irqsave; protects @list, @seq and @waits
- * @list:   struct nhca_pageref, oldest first
- * @seq:    nhca_pageref.seq of the newest reference
- * @waits:  a completion waits, so the next release of a reference must kick the flow
- * @node:   in the list of the queues of all flows; RCU readers
- * @domain: device of the flow
+ * @lock:    irqsave; protects the other members
+ * @list:    struct nhca_pageref, oldest first
+ * @seq:     nhca_pageref.seq of the newest reference
+ * @waits:   a completion waits: kick the flow at the next release
+ * @waiters: number of tasks in nhca_pageref_wait_queue()
  */
 struct nhca_pageref_queue {
-	/* protects list, seq, waits */
+	/* protects the other members */
 	spinlock_t lock;
 	struct list_head list;
 	u32 seq;
 	bool waits;
-	struct list_head node;
-	struct nhca_txq *domain;
+	u32 waiters;
 };
 
 /**
- * nhca_pageref_queue_add - initialize the queue of a flow
- * nhca_pageref_queue_del - remove an empty queue; the caller frees it after an RCU grace period
- * @q:      the queue
- * @domain: device of the flow
+ * nhca_pageref_owner_get - find or make the record of the calling process
+ * @mm: its address space
+ *
+ * All contexts and regions of a process have one record, and thus one limit for their waits.
+ * Context: process, sleeps.
+ * Return: a counted reference; NULL: no memory.
+ */
+struct nhca_pageref_owner *nhca_pageref_owner_get(struct mm_struct *mm);
+
+/**
+ * nhca_pageref_owner_put - release a reference; waits of the caller for the process have ended
+ * @owner: the record or NULL
+ * Context: process, sleeps.
+ */
+void nhca_pageref_owner_put(struct nhca_pageref_owner *owner);
+
+/**
+ * nhca_pageref_queue_init - initialize the queue of a flow
+ * @q: the queue
  * Context: any.
  */
-void nhca_pageref_queue_add(struct nhca_pageref_queue *q, struct nhca_txq *domain);
-void nhca_pageref_queue_del(struct nhca_pageref_queue *q);
+void nhca_pageref_queue_init(struct nhca_pageref_queue *q);
 
 /**
  * nhca_pageref_begin - begin a reference
@@ -75,6 +96,16 @@ void nhca_pageref_queue_del(struct nhca_pageref_queue *q);
  * Context: BH disabled, live section; before the first page is added to an skb.
  */
 void nhca_pageref_begin(struct nhca_pageref_queue *q, struct nhca_pageref *ref);
+
+/**
+ * nhca_pageref_add - let a reference cover pages of a region
+ * @ref:    a reference that is not released
+ * @region: the region's pointer to its count
+ * Context: live section in which the region's key was checked.
+ * Return: false if @ref covers NHCA_PAGEREF_REGIONS other regions already, or if there is no memory:
+ * the caller must copy the bytes.
+ */
+bool nhca_pageref_add(struct nhca_pageref *ref, struct nhca_pageref_region **region);
 
 /**
  * nhca_pageref_end - release a reference: no skb has its pages any more
@@ -99,31 +130,44 @@ bool nhca_pageref_released(struct nhca_pageref_queue *q, u32 seq);
 /**
  * nhca_pageref_wait_queue - wait until the references of a flow that exist now are released
  * @q:     queue of the flow
+ * @dev:   device of the flow
  * @owner: as nhca_pageref_wait()
  * Context: process, sleeps.
- * Return: false if the wait has timed out because the owner has died.
+ * Return: false if the time of the wait is over.
  */
-bool nhca_pageref_wait_queue(struct nhca_pageref_queue *q, struct nhca_pageref_owner *owner);
+bool nhca_pageref_wait_queue(struct nhca_pageref_queue *q, struct nhca_dev *dev,
+			     struct nhca_pageref_owner *owner);
 
 /**
- * nhca_pageref_wait - wait until the references of a device that exist now are released
- * @domain: the device; NULL: all devices
+ * nhca_pageref_wait - wait until the references to a region's pages are released, and forget them
+ * @region: what the region's pointer was, which is NULL now.  The caller has closed the keys that
+ *          lead to the pages, and has waited for live sections.  NULL: there were no references
+ * @dev:    device of the region
  * @owner:  the process that owns the pages; NULL: a kernel consumer owns them
  *
- * Later references need no wait, because the caller has closed the keys that lead to the pages, and
- * has waited for live sections.
+ * As long as the owner could reuse the memory, the process that called the driver waits without a
+ * time limit; it can be killed.  After the death of the owner the waits last at most one second in
+ * all.  After that time the packets still hold references to the pages, and nobody writes to these
+ * pages, because their owner is gone.  The exception is memory that the owner has shared with other
+ * processes, or that a process has registered whose context is the owner's (ibv_import_device()).
  *
- * As long as the owner could reuse the memory there is no time limit, even if another task waits,
- * such as a kernel thread or an administrator's program that removes the device.  A process that
- * waits for its own pages can be killed.  After the death of the owner the waits last at most one
- * second in all.  After that time the packets still have references to the pages, but nobody writes
- * to these pages, because their owner is dead.  There are two exceptions: memory that the owner has
- * shared with other processes, and memory that another process has registered in the context of the
- * owner (ibv_import_device()).
+ * A kernel thread that removes the device of a process that lives waits at most
+ * NHCA_PAGEREF_REMOVAL, for all objects of the device together, and so does a task that was killed
+ * or exits.  Otherwise a process could prevent the removal of a network namespace: by packets that
+ * a netdev elsewhere does not send.
  *
  * Context: process, sleeps.
- * Return: false if the wait has timed out because the owner has died.
+ * Return: false if the time of the wait is over.
  */
-bool nhca_pageref_wait(struct nhca_txq *domain, struct nhca_pageref_owner *owner);
+bool nhca_pageref_wait(struct nhca_pageref_region *region, struct nhca_dev *dev,
+		       struct nhca_pageref_owner *owner);
+
+/* limit in jiffies for all waits together whose owner has died */
+#define NHCA_PAGEREF_DYING	HZ
+/*
+ * limit in jiffies for the waits of a device's removal: far above the time in which a netdev sends
+ * what it has, and the time after which the kernel reports that a netdev cannot be removed
+ */
+#define NHCA_PAGEREF_REMOVAL	(10 * HZ)
 
 #endif /* NHCA_PAGEREF_H */

@@ -194,8 +194,11 @@ static int nhca_burst_begin(struct nhca_burst *b, struct nhca_tx *tx)
 	if (!b->skb)
 		return -ENOMEM;
 	nhca_burst_behind(b, b->skb);
-	/* without a frag_list, nhca_zcopy.packets has the charge of one skb: use a new reference */
-	if (!b->lists)
+	/*
+	 * Without a frag_list a reference stores the charge of one skb: begin a new reference.
+	 * Also begin one if the reference has little room for other regions.
+	 */
+	if (!b->lists || nhca_zcopy_regions(b->zcopy) > NHCA_PAGEREF_REGIONS / 2)
 		nhca_burst_put_zcopy(b);
 	b->dev = tx->dev;
 	b->who = tx->who;

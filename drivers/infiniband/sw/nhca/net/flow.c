@@ -70,7 +70,7 @@ struct nhca_flow *nhca_flow_create(struct nhca_txq *q, void (*kick)(void *arg), 
 	INIT_LIST_HEAD(&flow->active);
 	refcount_inc(&q->ref);
 	flow->txq = q;
-	nhca_pageref_queue_add(&flow->pages, q);
+	nhca_pageref_queue_init(&flow->pages);
 	flow->kick = kick;
 	flow->arg = arg;
 	atomic_inc(&nhca_flows);
@@ -103,7 +103,7 @@ void nhca_flow_put(struct nhca_flow *flow)
 	if (!refcount_dec_and_test(&flow->ref))
 		return;
 	nhca_flow_unlist(flow);
-	nhca_pageref_queue_del(&flow->pages);
+	WARN_ON(!list_empty(&flow->pages.list));
 	nhca_user_put(flow->user);
 	nhca_txq_put(flow->txq);
 	kfree_rcu(flow, rcu);

@@ -78,15 +78,16 @@ u32 nhca_zcopy_pages(struct nhca_zcopy **z, struct nhca_flow *flow, const struct
 		     const struct nhca_seg *seg, struct nhca_piece *p)
 {
 	u32 left = seg->len, off = offset_in_page(seg->addr), n;
+	struct nhca_pageref_region **region = nhca_iter_zcopy(it);
 	struct nhca_piece *end = p;
 	struct page *page;
 
-	/* a dma-buf is mapped by vmap() and copied; a slab page must not be in a fragment */
-	if (is_vmalloc_addr(seg->addr) || !sendpage_ok(nhca_seg_page(seg)) || !nhca_iter_zcopy(it))
+	/* a dma-buf is not in the direct map, and a slab page must not be in a fragment */
+	if (is_vmalloc_addr(seg->addr) || !sendpage_ok(nhca_seg_page(seg)) || !region)
 		return 0;
 	if (!*z)
 		*z = nhca_zcopy_new(flow);
-	if (!*z)
+	if (!*z || !nhca_pageref_add(&(*z)->pages, region))
 		return 0;
 	for (page = nhca_seg_page(seg); left; left -= n, off = 0, page++) {
 		n = min_t(u32, left, PAGE_SIZE - off);
@@ -112,7 +113,8 @@ bool nhca_zcopy_released(struct nhca_flow *flow, u32 seq)
 	return nhca_pageref_released(nhca_flow_pagerefs(flow), seq);
 }
 
-bool nhca_zcopy_wait_flow(struct nhca_flow *flow, struct nhca_pageref_owner *owner)
+bool nhca_zcopy_wait_flow(struct nhca_flow *flow, struct nhca_dev *dev,
+			  struct nhca_pageref_owner *owner)
 {
-	return nhca_pageref_wait_queue(nhca_flow_pagerefs(flow), owner);
+	return nhca_pageref_wait_queue(nhca_flow_pagerefs(flow), dev, owner);
 }

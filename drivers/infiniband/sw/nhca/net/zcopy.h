@@ -19,6 +19,7 @@
 
 #include "../memory/pageref.h"
 
+struct nhca_dev;
 struct nhca_flow;
 struct nhca_iter;
 struct nhca_piece;
@@ -64,7 +65,7 @@ struct nhca_zcopy *nhca_zcopy_new(struct nhca_flow *flow);
  * The caller attaches @z to the skb that gets the pieces.
  * Context: BH disabled, live section.
  * Return: number of pieces; 0: the bytes must be copied, because packets must not refer to the
- * pages, or because there is no memory.
+ * pages, because @z covers other regions already, or because there is no memory.
  */
 u32 nhca_zcopy_pages(struct nhca_zcopy **z, struct nhca_flow *flow, const struct nhca_iter *it,
 		     const struct nhca_seg *seg, struct nhca_piece *p);
@@ -91,6 +92,12 @@ static inline struct nhca_zcopy *nhca_zcopy_of(struct sk_buff *skb)
 	struct ubuf_info *uarg = skb_zcopy(skb);
 
 	return uarg ? container_of(uarg, struct nhca_zcopy, uarg) : NULL;
+}
+
+/* Return: number of regions that a reference covers. @z: the reference, or NULL */
+static inline u32 nhca_zcopy_regions(const struct nhca_zcopy *z)
+{
+	return z ? z->pages.n : 0;
 }
 
 /**
@@ -130,11 +137,13 @@ bool nhca_zcopy_released(struct nhca_flow *flow, u32 seq);
 /**
  * nhca_zcopy_wait_flow - wait until a flow has no references
  * @flow:  the flow; its requester or send engine begins no new reference
+ * @dev:   its device
  * @owner: as nhca_pageref_wait()
  *
  * Context: process, sleeps.
- * Return: false if the wait has timed out because the owner has died.
+ * Return: false if the time of the wait is over.
  */
-bool nhca_zcopy_wait_flow(struct nhca_flow *flow, struct nhca_pageref_owner *owner);
+bool nhca_zcopy_wait_flow(struct nhca_flow *flow, struct nhca_dev *dev,
+			  struct nhca_pageref_owner *owner);
 
 #endif /* NHCA_NET_ZCOPY_H */

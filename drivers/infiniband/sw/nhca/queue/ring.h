@@ -108,13 +108,13 @@ static inline void nhca_sges_copy(struct nhca_sge *to, const struct nhca_sge *fr
  * @user:  account to which the process's use of the device's pools is charged; counted; NULL: the
  *         process has CAP_SYS_RESOURCE
  * @direct_pools: struct nhca_direct_pool, by number (verbs/direct.c); written under its lock
- * @owner: the process, for waits for zero-copy references of its packets
+ * @owner: the process, for waits for zero-copy references of its packets; counted
  */
 struct nhca_ucontext {
 	struct ib_ucontext ibuc;
 	struct nhca_user *user;
 	struct xarray direct_pools;
-	struct nhca_pageref_owner owner;
+	struct nhca_pageref_owner *owner;
 };
 
 /**
@@ -125,7 +125,7 @@ struct nhca_ucontext {
  */
 static inline struct nhca_pageref_owner *nhca_uobject_owner(const struct ib_uobject *uobject)
 {
-	return uobject ? &container_of(uobject->context, struct nhca_ucontext, ibuc)->owner : NULL;
+	return uobject ? container_of(uobject->context, struct nhca_ucontext, ibuc)->owner : NULL;
 }
 
 static inline struct nhca_ucontext *to_nhca_uc(struct ib_ucontext *ibuc)

@@ -364,7 +364,7 @@ int nhca_channel_release(struct nhca_channel *ch, const u64 *ids, u32 count)
 	}
 	/* a recovery may have released rCxts of writes, and has not waited for their packets */
 	if (left.pages || nhca_channel_failed(ch))
-		nhca_zcopy_wait_flow(ch->flow, nhca_uobject_owner(ch->ibqp->pd->uobject));
+		nhca_zcopy_wait_flow(ch->flow, ch->dev, nhca_uobject_owner(ch->ibqp->pd->uobject));
 	return err;
 }
 
@@ -577,7 +577,7 @@ void nhca_channel_destroy(struct nhca_channel *ch)
 	/* wait for receive engines that have found the channel, and for the send engine */
 	synchronize_rcu_expedited();
 	/* the program may reuse its buffers when this function returns */
-	nhca_zcopy_wait_flow(ch->flow, nhca_uobject_owner(ch->ibqp->pd->uobject));
+	nhca_zcopy_wait_flow(ch->flow, ch->dev, nhca_uobject_owner(ch->ibqp->pd->uobject));
 	nhca_fault_free(ch->fault);
 	nhca_flow_close(ch->flow);
 	/* wait for kicks of the flow, which use the channel */

@@ -321,7 +321,7 @@ static void job_mem_bytes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_iter_write(&it, out, 1), -EACCES);
 	nhca_iter_pvo(&it, f->jobs[0], mem->pvo, 1, 0);
 	KUNIT_EXPECT_EQ(test, nhca_iter_read(&it, out, 1), -EACCES);
-	KUNIT_EXPECT_FALSE(test, nhca_iter_zcopy(&it));
+	KUNIT_EXPECT_NULL(test, nhca_iter_zcopy(&it));
 	leave();
 	KUNIT_EXPECT_EQ(test, memcmp(in, out, 2 * PAGE_SIZE), 0);
 	for (i = 0; i < 3 * PAGE_SIZE; i++) {

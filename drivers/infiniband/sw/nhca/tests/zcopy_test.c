@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * KUnit: a zero-copy reference lasts until the last skb with its pages is freed, whatever the stack
- * does to the skbs before. Deregistrations of other devices do not wait for it.
+ * does to the skbs before. Deregistrations of other regions do not wait for it.
  */
 #include <kunit/test.h>
 #include <linux/delay.h>
@@ -19,6 +19,7 @@
 #endif
 #include "threads.h"
 #include "../net/flow.h"
+#include "../nhca.h"
 #include "../net/net.h"
 
 #define SEGMENTS	4
@@ -26,11 +27,13 @@
 
 /**
  * struct end - a device and its only flow
- * @txq: packet count of the device
+ * @dev:    the device
+ * @txq:    account of the device
  * @flow:   the flow
  * @kicked: number of kicks of the flow
  */
 struct end {
+	struct nhca_dev *dev;
 	struct nhca_txq *txq;
 	struct nhca_flow *flow;
 	int kicked;
@@ -46,6 +49,8 @@ static struct end *end_make(struct kunit *test)
 	struct end *e = kunit_kzalloc(test, sizeof(*e), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, e);
+	e->dev = kunit_kzalloc(test, sizeof(*e->dev), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, e->dev);
 	e->txq = nhca_txq_create();
 	KUNIT_ASSERT_NOT_NULL(test, e->txq);
 	e->flow = nhca_flow_create(e->txq, end_kick, &e->kicked);
@@ -64,6 +69,16 @@ static struct nhca_zcopy *begin(struct kunit *test, struct end *e)
 	struct nhca_zcopy *z = nhca_zcopy_new(e->flow);
 
 	KUNIT_ASSERT_NOT_NULL(test, z);
+	return z;
+}
+
+/* Return: a reference that covers pages of a region. */
+static struct nhca_zcopy *begin_of(struct kunit *test, struct end *e,
+				   struct nhca_pageref_region **region)
+{
+	struct nhca_zcopy *z = begin(test, e);
+
+	KUNIT_ASSERT_TRUE(test, nhca_pageref_add(&z->pages, region));
 	return z;
 }
 
@@ -274,13 +289,15 @@ static void order_test(struct kunit *test)
 
 /**
  * struct waiter - a kernel thread that deregisters memory
- * @end:   the device that it waits for
+ * @end:   the device of the region
+ * @region: the references that it waits for
  * @owner: the process whose memory it is; NULL: that of a kernel consumer
  * @begun: the thread runs
  * @back:  0: it waits, 1: all references were released, 2: the wait has timed out
  */
 struct waiter {
 	struct end *end;
+	struct nhca_pageref_region *region;
 	struct nhca_pageref_owner *owner;
 	bool begun;
 	int back;
@@ -292,7 +309,7 @@ static int wait_thread(void *arg)
 
 	/* pairs with the load acquire of waits() */
 	smp_store_release(&w->begun, true);
-	WRITE_ONCE(w->back, nhca_pageref_wait(w->end->txq, w->owner) ? 1 : 2);
+	WRITE_ONCE(w->back, nhca_pageref_wait(w->region, w->end->dev, w->owner) ? 1 : 2);
 	return 0;
 }
 
@@ -321,35 +338,63 @@ static bool waits(struct waiter *w, struct task_struct *t)
 	return false;
 }
 
-/* A reference that is never released blocks deregistrations of its device, but not of others. */
-static void device_test(struct kunit *test)
+/*
+ * A deregistration waits for the packets of its own region only: a reference of the same flow to
+ * another region, which is never released, does not delay it.  A reference may cover several
+ * regions.
+ */
+static void region_test(struct kunit *test)
 {
-	struct end *stuck = end_make(test), *other = end_make(test);
-	struct nhca_zcopy *old = begin(test, stuck), *z = begin(test, other), *later;
-	struct waiter ws = { stuck }, wo = { other };
-	struct task_struct *ts, *to;
+	struct nhca_pageref_region *stuck = NULL, *mine = NULL, *idle = NULL;
+	struct end *e = end_make(test);
+	struct nhca_zcopy *old = begin_of(test, e, &stuck), *z = begin_of(test, e, &mine);
+	struct waiter ws = { e }, wm = { e };
+	struct task_struct *ts, *tm;
 
+	KUNIT_EXPECT_TRUE(test, nhca_pageref_add(&z->pages, &stuck));
+	KUNIT_EXPECT_TRUE(test, nhca_pageref_add(&z->pages, &mine));
+	KUNIT_EXPECT_EQ(test, atomic_read(&mine->count), 2);
+	KUNIT_EXPECT_EQ(test, atomic_read(&stuck->count), 3);
+	/* a region without packets waits for nothing */
+	KUNIT_EXPECT_TRUE(test, nhca_pageref_wait(idle, e->dev, NULL));
+
+	ws.region = stuck;
+	wm.region = mine;
 	ts = test_thread_start(wait_thread, &ws, 0);
-	to = test_thread_start(wait_thread, &wo, 0);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(ts) || IS_ERR(to));
+	tm = test_thread_start(wait_thread, &wm, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ts) || IS_ERR(tm));
 	KUNIT_EXPECT_TRUE(test, waits(&ws, ts));
-	KUNIT_EXPECT_TRUE(test, waits(&wo, to));
-	KUNIT_EXPECT_FALSE(test, comes_back(&wo, 10));
-	later = begin(test, other);
+	KUNIT_EXPECT_TRUE(test, waits(&wm, tm));
+	KUNIT_EXPECT_FALSE(test, comes_back(&wm, 10));
 	nhca_zcopy_put(z);
-	/* a later reference is not waited for */
-	KUNIT_EXPECT_TRUE(test, comes_back(&wo, 1000));
-	KUNIT_EXPECT_EQ(test, wo.back, 1);
+	KUNIT_EXPECT_TRUE(test, comes_back(&wm, 1000));
+	KUNIT_EXPECT_EQ(test, wm.back, 1);
 	/* a kernel consumer waits without a time limit */
 	KUNIT_EXPECT_FALSE(test, comes_back(&ws, 125));
 	nhca_zcopy_put(old);
 	KUNIT_EXPECT_TRUE(test, comes_back(&ws, 1000));
 	KUNIT_EXPECT_EQ(test, ws.back, 1);
-	nhca_zcopy_put(later);
 	test_thread_stop(ts);
-	test_thread_stop(to);
-	end_free(stuck);
-	end_free(other);
+	test_thread_stop(tm);
+	end_free(e);
+}
+
+/* A reference covers a few regions. The payload of others is copied. */
+static void many_regions_test(struct kunit *test)
+{
+	struct nhca_pageref_region *region[NHCA_PAGEREF_REGIONS + 1] = {};
+	struct end *e = end_make(test);
+	struct nhca_zcopy *z = begin(test, e);
+	u32 i;
+
+	for (i = 0; i < NHCA_PAGEREF_REGIONS; i++)
+		KUNIT_EXPECT_TRUE(test, nhca_pageref_add(&z->pages, &region[i]));
+	KUNIT_EXPECT_FALSE(test, nhca_pageref_add(&z->pages, &region[i]));
+	KUNIT_EXPECT_TRUE(test, nhca_pageref_add(&z->pages, &region[0]));
+	nhca_zcopy_put(z);
+	for (i = 0; i <= NHCA_PAGEREF_REGIONS; i++)
+		KUNIT_EXPECT_TRUE(test, nhca_pageref_wait(region[i], e->dev, NULL));
+	end_free(e);
 }
 
 /* Return: a process whose address space @mm has @users users; 0: it has exited. */
@@ -360,30 +405,31 @@ static struct nhca_pageref_owner owner_with(struct mm_struct *mm, int users)
 }
 
 /*
- * A kernel thread that removes a device waits without a time limit for the packets of a process
- * that has not exited, because the process may write to its buffers afterwards. If the process
- * exits meanwhile, the wait ends.
+ * A kernel thread that removes a device waits for the packets of a process that lives, because the
+ * process may write to its buffers afterwards.  If the process dies meanwhile, the wait ends.
  */
 static void living_test(struct kunit *test)
 {
 	struct mm_struct *mm = kunit_kzalloc(test, sizeof(*mm), GFP_KERNEL);
+	struct nhca_pageref_region *first = NULL, *second = NULL;
 	struct end *e = end_make(test);
-	struct nhca_zcopy *z = begin(test, e);
+	struct nhca_zcopy *z = begin_of(test, e, &first);
 	struct nhca_pageref_owner owner;
-	struct waiter wait = { e, &owner }, dead = { e, &owner };
+	struct waiter wait = { e, first, &owner }, dead = { e, NULL, &owner };
 	struct task_struct *tw, *td;
 
 	KUNIT_ASSERT_NOT_NULL(test, mm);
 	owner = owner_with(mm, 1);
 	tw = test_thread_start(wait_thread, &wait, 0);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(tw));
-	KUNIT_EXPECT_FALSE(test, comes_back(&wait, 100));
+	KUNIT_EXPECT_FALSE(test, comes_back(&wait, 20));
 	nhca_zcopy_put(z);
 	KUNIT_EXPECT_TRUE(test, comes_back(&wait, 1000));
 	KUNIT_EXPECT_EQ(test, wait.back, 1);
 	test_thread_stop(tw);
 
-	z = begin(test, e);
+	z = begin_of(test, e, &second);
+	dead.region = second;
 	td = test_thread_start(wait_thread, &dead, 0);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(td));
 	KUNIT_EXPECT_FALSE(test, comes_back(&dead, 10));
@@ -396,39 +442,87 @@ static void living_test(struct kunit *test)
 }
 
 /*
+ * The removal of a device does not wait longer than NHCA_PAGEREF_REMOVAL for packets of processes
+ * that live, whatever the number of processes and regions.
+ */
+static void removal_test(struct kunit *test)
+{
+	struct mm_struct *mm = kunit_kzalloc(test, sizeof(*mm), GFP_KERNEL);
+	struct nhca_pageref_region *region[20] = {};
+	struct end *e = end_make(test);
+	struct nhca_zcopy *z = begin(test, e);
+	struct nhca_pageref_owner owner;
+	struct nhca_zcopy *zs[20];
+	unsigned long begun;
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, mm);
+	for (i = 0; i < ARRAY_SIZE(zs); i++)
+		zs[i] = begin_of(test, e, &region[i]);
+	begun = jiffies;
+	for (i = 0; i < ARRAY_SIZE(zs); i++) {
+		owner = owner_with(mm, 1);
+		KUNIT_EXPECT_FALSE(test, nhca_pageref_wait(region[i], e->dev, &owner));
+		KUNIT_EXPECT_FALSE(test, nhca_zcopy_wait_flow(e->flow, e->dev, &owner));
+	}
+	KUNIT_EXPECT_TRUE(test, time_after_eq(jiffies, begun + NHCA_PAGEREF_REMOVAL / 2));
+	KUNIT_EXPECT_TRUE(test, time_before(jiffies, begun + 2 * NHCA_PAGEREF_REMOVAL));
+	for (i = 0; i < ARRAY_SIZE(zs); i++)
+		nhca_zcopy_put(zs[i]);
+	nhca_zcopy_put(z);
+	end_free(e);
+}
+
+/*
  * The cleanup after a process, in a kernel thread, stops waiting after about a second in all, for
  * any number of objects.
  */
 static void dying_test(struct kunit *test)
 {
 	struct mm_struct *mm = kunit_kzalloc(test, sizeof(*mm), GFP_KERNEL);
+	struct nhca_pageref_region *region = NULL;
 	struct end *e = end_make(test);
-	struct nhca_zcopy *z = begin(test, e);
+	struct nhca_zcopy *z = begin_of(test, e, &region);
 	struct nhca_pageref_owner owner;
 	unsigned long begun = jiffies, end;
 	int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, mm);
 	owner = owner_with(mm, 0);
-	KUNIT_EXPECT_FALSE(test, nhca_pageref_wait(e->txq, &owner));
+	KUNIT_EXPECT_FALSE(test, nhca_pageref_wait(region, e->dev, &owner));
 	KUNIT_EXPECT_TRUE(test, time_after_eq(jiffies, begun + HZ / 2));
 	/* the time is over, and is not set again, so nothing waits any more */
 	end = owner.deadline;
 	KUNIT_EXPECT_TRUE(test, time_after_eq(jiffies, end));
-	for (i = 0; i < 100; i++) {
-		KUNIT_EXPECT_FALSE(test, nhca_pageref_wait(e->txq, &owner));
-		KUNIT_EXPECT_FALSE(test, nhca_zcopy_wait_flow(e->flow, &owner));
-	}
+	for (i = 0; i < 100; i++)
+		KUNIT_EXPECT_FALSE(test, nhca_zcopy_wait_flow(e->flow, e->dev, &owner));
 	KUNIT_EXPECT_EQ(test, owner.deadline, end);
 	/* the cleanup after another process has its own second */
 	begun = jiffies;
 	owner = owner_with(mm, 0);
-	KUNIT_EXPECT_FALSE(test, nhca_pageref_wait(e->txq, &owner));
+	KUNIT_EXPECT_FALSE(test, nhca_zcopy_wait_flow(e->flow, e->dev, &owner));
 	KUNIT_EXPECT_TRUE(test, time_after_eq(jiffies, begun + HZ / 2));
 	nhca_zcopy_put(z);
-	KUNIT_EXPECT_TRUE(test, nhca_pageref_wait(e->txq, &owner));
-	KUNIT_EXPECT_TRUE(test, nhca_zcopy_wait_flow(e->flow, NULL));
+	KUNIT_EXPECT_TRUE(test, nhca_zcopy_wait_flow(e->flow, e->dev, NULL));
 	end_free(e);
+}
+
+/* A process has one record, and thus one limit for the waits after its death. */
+static void one_owner_test(struct kunit *test)
+{
+	struct mm_struct *mm = kunit_kzalloc(test, sizeof(*mm), GFP_KERNEL);
+	struct nhca_pageref_owner *a, *b;
+
+	KUNIT_ASSERT_NOT_NULL(test, mm);
+	/* more than the records drop */
+	atomic_set(&mm->mm_count, 10);
+	a = nhca_pageref_owner_get(mm);
+	b = nhca_pageref_owner_get(mm);
+	KUNIT_EXPECT_NOT_NULL(test, a);
+	KUNIT_EXPECT_PTR_EQ(test, a, b);
+	nhca_pageref_owner_put(a);
+	nhca_pageref_owner_put(b);
+	KUNIT_EXPECT_EQ(test, atomic_read(&mm->mm_count), 10);
 }
 
 static struct kunit_case zcopy_cases[] = {
@@ -437,9 +531,12 @@ static struct kunit_case zcopy_cases[] = {
 	KUNIT_CASE(segment_test),
 	KUNIT_CASE(receive_test),
 	KUNIT_CASE(order_test),
-	KUNIT_CASE(device_test),
+	KUNIT_CASE(region_test),
+	KUNIT_CASE(many_regions_test),
 	KUNIT_CASE(living_test),
+	KUNIT_CASE(removal_test),
 	KUNIT_CASE(dying_test),
+	KUNIT_CASE(one_owner_test),
 	{}
 };
 

@@ -356,7 +356,7 @@ static void nhca_qp_zcopy_wait(struct nhca_qp *qp)
 	/* an XRC target has no protection domain, so its owner is not known */
 	const struct ib_pd *pd = qp->ibqp.pd;
 
-	nhca_zcopy_wait_flow(qp->flow, nhca_uobject_owner(pd ? pd->uobject : NULL));
+	nhca_zcopy_wait_flow(qp->flow, qp->dev, nhca_uobject_owner(pd ? pd->uobject : NULL));
 }
 
 /*

@@ -181,14 +181,19 @@ int nhca_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 	if (IS_ERR(user))
 		return PTR_ERR(user);
 	err = nhca_respond(udata, &resp, sizeof(resp));
-	if (err) {
-		nhca_user_put(user);
-		return err;
-	}
+	if (err)
+		goto err_user;
+	err = -ENOMEM;
+	to_nhca_uc(ibuc)->owner = nhca_pageref_owner_get(current->mm);
+	if (!to_nhca_uc(ibuc)->owner)
+		goto err_user;
 	to_nhca_uc(ibuc)->user = user;
-	nhca_pageref_owner_init(&to_nhca_uc(ibuc)->owner);
 	xa_init_flags(&to_nhca_uc(ibuc)->direct_pools, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	return 0;
+
+err_user:
+	nhca_user_put(user);
+	return err;
 }
 
 /* For a process that imports the context: the same response as at the context's creation. */
@@ -202,7 +207,7 @@ int nhca_query_ucontext(struct ib_ucontext *ibuc, struct uverbs_attr_bundle *att
 void nhca_dealloc_ucontext(struct ib_ucontext *ibuc)
 {
 	xa_destroy(&to_nhca_uc(ibuc)->direct_pools);
-	nhca_pageref_owner_exit(&to_nhca_uc(ibuc)->owner);
+	nhca_pageref_owner_put(to_nhca_uc(ibuc)->owner);
 	nhca_user_put(to_nhca_uc(ibuc)->user);
 }
 
