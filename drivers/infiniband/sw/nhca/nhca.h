@@ -65,6 +65,9 @@
  * stay free.
  */
 #define NHCA_MAX_JOB_MEM	0x10000
+/* Tables of TCEs of the host, and bytes of protocol virtual offsets in all of them */
+#define NHCA_MAX_TCE_TABLES	32
+#define NHCA_MAX_PVOS		((long)NHCA_MAX_TCE_TABLES << 42)
 #define NHCA_MAX_GIDS		1024
 #define NHCA_MAX_PKEYS		1
 #define NHCA_DEFAULT_PKEY	0xffff

@@ -49,6 +49,8 @@ static const long pool_size[NHCA_POOLS] = {
 	[NHCA_POOL_RULES] = NHCA_MAX_STEER_RULES,
 	[NHCA_POOL_DEFERRED] = NHCA_MAX_DEFERRED,
 	[NHCA_POOL_JOB_MEM] = NHCA_MAX_JOB_MEM,
+	[NHCA_POOL_PVOS] = NHCA_MAX_PVOS,
+	[NHCA_POOL_TCE_TABLES] = NHCA_MAX_TCE_TABLES,
 };
 
 struct nhca_users nhca_host_users = {

@@ -13,6 +13,7 @@
 #include <linux/atomic.h>
 #include <linux/compiler.h>
 #include <linux/list.h>
+#include <linux/minmax.h>
 #include <linux/refcount.h>
 #include <linux/types.h>
 #include <linux/uidgid.h>
@@ -38,6 +39,8 @@ struct nhca_txq;
  * @NHCA_POOL_RULES: flow steering rules
  * @NHCA_POOL_DEFERRED: bytes of packets that wait for on-demand pages or disks
  * @NHCA_POOL_JOB_MEM: regions of job memory; a pool of the host
+ * @NHCA_POOL_PVOS: bytes of protocol virtual offsets (memory/tce.h); a pool of the host
+ * @NHCA_POOL_TCE_TABLES: tables of TCEs that were taken into use; a pool of the host
  * @NHCA_POOLS: number of pools
  */
 enum nhca_pool {
@@ -56,6 +59,8 @@ enum nhca_pool {
 	NHCA_POOL_RULES,
 	NHCA_POOL_DEFERRED,
 	NHCA_POOL_JOB_MEM,
+	NHCA_POOL_PVOS,
+	NHCA_POOL_TCE_TABLES,
 	NHCA_POOLS,
 };
 
@@ -116,6 +121,12 @@ struct nhca_user {
 /* the pools of the host */
 extern struct nhca_users nhca_host_users;
 
+/*
+ * what a small nhca_user_share leaves to each user of pools with few elements: one table of TCEs for
+ * each of the three sizes of pages, and another one
+ */
+#define NHCA_SHARE_MIN		4L
+
 /* module parameter user_share: the most that one user gets of each pool, in thousandths */
 extern unsigned int nhca_user_share;
 
@@ -127,13 +138,13 @@ extern unsigned int nhca_user_share;
  *
  * One user gets at most nhca_user_share thousandths of a pool: one half by default.  The last
  * eighth of a pool is only for users who have at most a sixteenth of the pool.  So two users with
- * one half each cannot take the whole pool.
+ * one half each cannot take the whole pool.  A small nhca_user_share still permits NHCA_SHARE_MIN.
  * Context: any.
  * Return: true if the user may have @mine.
  */
 static inline bool nhca_share_ok(long size, long mine, long all)
 {
-	return mine <= size * READ_ONCE(nhca_user_share) / 1000 &&
+	return mine <= max(size * READ_ONCE(nhca_user_share) / 1000, NHCA_SHARE_MIN) &&
 	       (all <= size - size / 8 || mine <= size / 16);
 }
 

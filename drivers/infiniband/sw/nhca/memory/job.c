@@ -139,7 +139,11 @@ static bool rights_ok(int access)
 static struct nhca_job_mem *mem_new(struct nhca_job *job, unsigned int shift, u64 offset,
 				    u64 length, int access)
 {
-	const struct nhca_owner owner = { .kind = NHCA_OWNER_JOB, .id = (uintptr_t)job };
+	const struct nhca_owner owner = {
+		.kind = NHCA_OWNER_JOB,
+		.id = (uintptr_t)job,
+		.user = job->user,
+	};
 	struct nhca_job_mem *mem = kzalloc(sizeof(*mem), GFP_KERNEL_ACCOUNT);
 	int err;
 

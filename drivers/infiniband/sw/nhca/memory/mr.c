@@ -94,13 +94,15 @@ static int mr_range(struct nhca_mr *mr, unsigned int shift, u64 count, u64 offse
 	const struct nhca_owner owner = {
 		.kind = NHCA_OWNER_PD,
 		.id = (uintptr_t)mr->mkey.pd,
+		.user = nhca_uobject_host_user(mr->mkey.pd->uobject),
 	};
 	int err;
 
 	err = nhca_range_alloc(&mr->tces, shift, count, &owner);
 	if (err) {
 		mr->tces.count = 0;
-		return err;
+		/* programs expect -ENOMEM of verbs */
+		return err == -EDQUOT ? -ENOMEM : err;
 	}
 	mr->kind = NHCA_MR_TCE;
 	mr->pvo = nhca_range_pvo(&mr->tces) + offset;

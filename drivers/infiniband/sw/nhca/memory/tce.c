@@ -31,6 +31,7 @@
  * @gaps:    free entries; empty while the table is not in use
  * @ranges:  number of ranges
  * @entries: number of entries in ranges
+ * @taker:   the user for whose range the table was taken into use; counted; NULL: nobody
  * @keys:    keys of its ranges, an atomic counter; the sequence continues when the class of the
  *           table changes
  */
@@ -38,12 +39,15 @@ struct tce_space {
 	struct nhca_gaps gaps;
 	u64 ranges;
 	u64 entries;
+	struct nhca_user *taker;
 	struct nhca_shuffle keys;
 };
 
 struct nhca_tce_table nhca_tce_tables[NHCA_TCE_TABLES] __read_mostly;
 
 static struct tce_space spaces[NHCA_TCE_TABLES];
+
+static_assert(NHCA_MAX_PVOS == (long)NHCA_TCE_TABLES << NHCA_PVO_OFFSET_BITS);
 
 /* protects spaces, the class of each table, the directories, and the removal of shared leaves */
 static DEFINE_MUTEX(tce_lock);
@@ -97,15 +101,34 @@ static void clear_in_leaf(const struct nhca_range *r, u64 from, u64 to)
 
 /* ---- tables ---- */
 
+static void table_uncharge(struct nhca_user *user)
+{
+	nhca_pool_uncharge(&nhca_host_users, user, NHCA_POOL_TCE_TABLES, 1);
+}
+
+/* Return: directory for an unused table of the class @shift, whose gaps are set up; NULL: no memory. */
+static u64 **table_prepare(unsigned int i, unsigned int shift)
+{
+	u64 **dir = kvcalloc(table_leaves(shift), sizeof(*dir), GFP_KERNEL_ACCOUNT);
+
+	lockdep_assert_held(&tce_lock);
+	if (dir && nhca_gaps_init(&spaces[i].gaps, table_entries(shift))) {
+		kvfree(dir);
+		return NULL;
+	}
+	return dir;
+}
+
 /*
- * Give the first unused table to the class @shift.
- * Return: number of the table, -ENOSPC or -ENOMEM.
+ * Give the first unused table to the class @shift, for a range of @user.
+ * Return: number of the table, -ENOSPC, -EDQUOT or -ENOMEM.
  */
-static int table_take(unsigned int shift)
+static int table_take(unsigned int shift, struct nhca_user *user)
 {
 	struct nhca_tce_table *t;
 	unsigned int i;
 	u64 **dir;
+	int err;
 
 	lockdep_assert_held(&tce_lock);
 	for (i = 0; i < NHCA_TCE_TABLES && nhca_tce_tables[i].shift; i++)
@@ -113,14 +136,15 @@ static int table_take(unsigned int shift)
 	if (i == NHCA_TCE_TABLES)
 		return -ENOSPC;
 	t = &nhca_tce_tables[i];
-
-	dir = kvcalloc(table_leaves(shift), sizeof(*dir), GFP_KERNEL_ACCOUNT);
-	if (!dir)
-		return -ENOMEM;
-	if (nhca_gaps_init(&spaces[i].gaps, table_entries(shift))) {
-		kvfree(dir);
+	err = nhca_pool_charge(&nhca_host_users, user, NHCA_POOL_TCE_TABLES, 1);
+	if (err)
+		return err;
+	dir = table_prepare(i, shift);
+	if (!dir) {
+		table_uncharge(user);
 		return -ENOMEM;
 	}
+	spaces[i].taker = nhca_user_hold(user);
 
 	WRITE_ONCE(t->shift, shift);
 	/* a live section that has read the previous shift must not find the new directory */
@@ -139,6 +163,9 @@ static void table_drop(unsigned int i, u64 **dir)
 	lockdep_assert_held(&tce_lock);
 	nhca_gaps_destroy(&spaces[i].gaps);
 	WRITE_ONCE(nhca_tce_tables[i].shift, 0);
+	table_uncharge(spaces[i].taker);
+	nhca_user_put(spaces[i].taker);
+	spaces[i].taker = NULL;
 	kvfree(dir);
 }
 
@@ -160,7 +187,7 @@ static bool table_reserve(unsigned int i, struct nhca_range *r)
 	return true;
 }
 
-/* Return: 0, -ENOSPC or -ENOMEM. */
+/* Return: 0, -ENOSPC, -EDQUOT or -ENOMEM. */
 static int range_reserve(struct nhca_range *r)
 {
 	unsigned int i;
@@ -170,7 +197,7 @@ static int range_reserve(struct nhca_range *r)
 	for (i = 0; i < NHCA_TCE_TABLES; i++)
 		if (nhca_tce_tables[i].shift == r->shift && table_reserve(i, r))
 			goto unlock;
-	table = table_take(r->shift);
+	table = table_take(r->shift, r->owner.user);
 	/* this succeeds, because the table is empty, and no range is larger than a table */
 	if (table >= 0)
 		table_reserve(table, r);
@@ -281,6 +308,24 @@ static u64 *leaf_take(unsigned int table, u64 entry, u64 gap_first, u64 gap_end)
 
 /* ---- ranges ---- */
 
+static int range_charge(struct nhca_range *r)
+{
+	int err = nhca_pool_charge(&nhca_host_users, r->owner.user, NHCA_POOL_PVOS,
+				   r->count << r->shift);
+
+	/* all of the space is in use: as if no table had a gap */
+	if (err)
+		return err == -ENOMEM ? -ENOSPC : err;
+	nhca_user_hold(r->owner.user);
+	return 0;
+}
+
+static void range_uncharge(struct nhca_range *r)
+{
+	nhca_pool_uncharge(&nhca_host_users, r->owner.user, NHCA_POOL_PVOS, r->count << r->shift);
+	nhca_user_put(r->owner.user);
+}
+
 int nhca_range_alloc(struct nhca_range *r, unsigned int shift, u64 count,
 		     const struct nhca_owner *owner)
 {
@@ -291,9 +336,14 @@ int nhca_range_alloc(struct nhca_range *r, unsigned int shift, u64 count,
 	r->shift = shift;
 	r->count = count;
 	r->owner = *owner;
-	err = range_reserve(r);
+	err = range_charge(r);
 	if (err)
 		return err;
+	err = range_reserve(r);
+	if (err) {
+		range_uncharge(r);
+		return err;
+	}
 	err = range_fill(r);
 	if (err)
 		nhca_range_free(r);
@@ -336,6 +386,7 @@ void nhca_range_free(struct nhca_range *r)
 		table_drop(r->table, dir);
 unlock:
 	mutex_unlock(&tce_lock);
+	range_uncharge(r);
 	r->count = 0;
 }
 

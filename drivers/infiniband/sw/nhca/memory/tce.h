@@ -17,7 +17,11 @@
 #include <linux/mm.h>
 #include <linux/types.h>
 
-#define NHCA_TCE_TABLES		32
+#include "../nhca.h"
+
+struct nhca_user;
+
+#define NHCA_TCE_TABLES		NHCA_MAX_TCE_TABLES
 #define NHCA_PVO_OFFSET_BITS	42
 #define NHCA_PVO_KEY_SHIFT	47
 #define NHCA_PVO_OFFSET_MASK	GENMASK_ULL(NHCA_PVO_OFFSET_BITS - 1, 0)
@@ -47,10 +51,13 @@ enum nhca_owner_kind {
  * @kind: kind of the owner
  * @id:   address of the struct ib_pd or struct nhca_job.  A job number would not be unique, because
  *        another network namespace may use it as well.
+ * @user: record in nhca_host_users of the user who is charged for the range; NULL: nobody.  A range
+ *        has a reference to it.
  */
 struct nhca_owner {
 	enum nhca_owner_kind kind;
 	u64 id;
+	struct nhca_user *user;
 };
 
 /**
@@ -96,10 +103,15 @@ extern struct nhca_tce_table nhca_tce_tables[NHCA_TCE_TABLES];
  * The range is the first gap of @count entries in the first table of the class that has such a gap.
  * If no table of the class has such a gap, the class gets another table.  The search takes a time
  * that is logarithmic in the number of gaps.
+ *
+ * The user is charged for the space of the range, and for the tables that the class got for ranges
+ * of the user, until the last range of such a table is freed.  So one user leaves space and tables
+ * to others, even if gaps between the user's ranges are too small for anything.
  * Context: process, sleeps.
  * Return: 0; -EINVAL: no such class, or @count is 0 or larger than a table; -ENOSPC: no table of
- * the class has such a gap, and all tables are in use; -ENOMEM: no memory, or the entries would
- * need more than half of the host's memory.
+ * the class has such a gap, and all tables are in use; -EDQUOT: nhca_share_ok() refuses the space,
+ * or another table, to the user; -ENOMEM: no memory, or the entries would need more than half of
+ * the host's memory.
  */
 int nhca_range_alloc(struct nhca_range *r, unsigned int shift, u64 count,
 		     const struct nhca_owner *owner);

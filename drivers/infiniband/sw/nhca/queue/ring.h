@@ -128,6 +128,21 @@ static inline struct nhca_pageref_owner *nhca_uobject_owner(const struct ib_uobj
 	return uobject ? container_of(uobject->context, struct nhca_ucontext, ibuc)->owner : NULL;
 }
 
+/**
+ * nhca_uobject_host_user - find the user who is charged for what a process takes of the host
+ * @uobject: uobject of an object of the process; or NULL
+ * Context: any.
+ * Return: the record in nhca_host_users, not counted: the process has a reference; NULL: nobody is
+ * charged, because the object is of a kernel consumer, or the process has CAP_SYS_RESOURCE.
+ */
+static inline struct nhca_user *nhca_uobject_host_user(const struct ib_uobject *uobject)
+{
+	const struct nhca_user *user;
+
+	user = uobject ? container_of(uobject->context, struct nhca_ucontext, ibuc)->user : NULL;
+	return user ? user->host : NULL;
+}
+
 static inline struct nhca_ucontext *to_nhca_uc(struct ib_ucontext *ibuc)
 {
 	return container_of(ibuc, struct nhca_ucontext, ibuc);

@@ -12,6 +12,7 @@ static const long sizes[] = {
 	NHCA_MAX_PD, NHCA_MAX_QP, NHCA_MAX_CQ, NHCA_MAX_SRQ, NHCA_MAX_AH, NHCA_MAX_MR, NHCA_MAX_MW,
 	NHCA_MAX_XRCD, NHCA_MAX_TABLES, NHCA_MAX_DM_SIZE, NHCA_MAX_DIRECT_SIZE, NHCA_MAX_MCAST_GRP,
 	NHCA_MAX_STEER_RULES, NHCA_MAX_DEFERRED, NHCA_TCE_KEYS / 2,
+	(long)NHCA_TCE_TABLES << NHCA_PVO_OFFSET_BITS, NHCA_TCE_TABLES,
 };
 
 static int users_init(struct kunit *test)
@@ -81,6 +82,12 @@ static void share_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, a, NHCA_POOL_CQS, 1), -EDQUOT);
 	WRITE_ONCE(nhca_user_share, share);
 	nhca_pool_uncharge(users, a, NHCA_POOL_CQS, size / 100 + size / 2);
+	/* a pool with few elements */
+	WRITE_ONCE(nhca_user_share, 1);
+	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, a, NHCA_POOL_TCE_TABLES, NHCA_SHARE_MIN), 0);
+	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, a, NHCA_POOL_TCE_TABLES, 1), -EDQUOT);
+	WRITE_ONCE(nhca_user_share, share);
+	nhca_pool_uncharge(users, a, NHCA_POOL_TCE_TABLES, NHCA_SHARE_MIN);
 	nhca_user_put(a);
 	nhca_users_destroy(users);
 }

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0
+/* KUnit: the share of one user in the space of protocol virtual offsets, and in its tables. */
+#include "../user.h"
+#include "tce_test.h"
+
+/**
+ * struct share - users, and their ranges
+ * @user: the users
+ * @r:    the ranges
+ * @n:    number of ranges
+ */
+struct share {
+	struct nhca_user *user[3];
+	struct nhca_range r[64];
+	u32 n;
+};
+
+static struct share *share_make(struct kunit *test)
+{
+	struct share *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, s);
+	tce_expect_unused(test);
+	for (i = 0; i < ARRAY_SIZE(s->user); i++) {
+		s->user[i] = nhca_user_get(&nhca_host_users, 4711 + i);
+		KUNIT_ASSERT_FALSE(test, IS_ERR(s->user[i]));
+	}
+	return s;
+}
+
+/* Allocate a range for a user; NULL: for the kernel. */
+static int take(struct share *s, struct nhca_user *user, u64 count)
+{
+	const struct nhca_owner owner = { .kind = NHCA_OWNER_PD, .id = 1, .user = user };
+	int err = nhca_range_alloc(&s->r[s->n], PUD_SHIFT, count, &owner);
+
+	s->n += !err;
+	return err;
+}
+
+/* Return: number of ranges that a user gets. */
+static u32 take_all(struct share *s, struct nhca_user *user, u64 count)
+{
+	u32 before = s->n;
+
+	while (s->n < ARRAY_SIZE(s->r) && !take(s, user, count))
+		;
+	return s->n - before;
+}
+
+static void share_end(struct kunit *test, struct share *s)
+{
+	u32 i;
+
+	while (s->n)
+		nhca_range_free(&s->r[--s->n]);
+	for (i = 0; i < ARRAY_SIZE(s->user); i++) {
+		KUNIT_EXPECT_EQ(test, atomic_long_read(&s->user[i]->used[NHCA_POOL_PVOS]), 0);
+		KUNIT_EXPECT_EQ(test, atomic_long_read(&s->user[i]->used[NHCA_POOL_TCE_TABLES]), 0);
+		nhca_user_put(s->user[i]);
+	}
+	tce_expect_unused(test);
+}
+
+/* One user gets half of the space, two do not get all of it, and a third one gets some. */
+static void space_test(struct kunit *test)
+{
+	struct share *s = share_make(test);
+
+	KUNIT_EXPECT_EQ(test, take_all(s, s->user[0], PUD_ENTRIES), NHCA_TCE_TABLES / 2);
+	KUNIT_EXPECT_EQ(test, take(s, s->user[0], 1), -EDQUOT);
+	KUNIT_EXPECT_EQ(test, take_all(s, s->user[1], PUD_ENTRIES), NHCA_TCE_TABLES * 3 / 8);
+	KUNIT_EXPECT_EQ(test, take(s, s->user[1], 1), -EDQUOT);
+	KUNIT_EXPECT_EQ(test, take_all(s, s->user[2], PUD_ENTRIES), NHCA_TCE_TABLES / 16);
+	KUNIT_EXPECT_EQ(test, take(s, s->user[2], 1), -EDQUOT);
+	KUNIT_EXPECT_EQ(test, take_all(s, NULL, PUD_ENTRIES), NHCA_TCE_TABLES / 16);
+	KUNIT_EXPECT_EQ(test, take(s, NULL, 1), -ENOSPC);
+	share_end(test, s);
+}
+
+/* A user whose ranges leave gaps does not get all tables either. */
+static void tables_test(struct kunit *test)
+{
+	struct share *s = share_make(test);
+	u32 n;
+
+	/* two of these ranges do not fit into one table */
+	n = take_all(s, s->user[0], PUD_ENTRIES / 2 + 1);
+	KUNIT_EXPECT_EQ(test, n, NHCA_TCE_TABLES / 2);
+	KUNIT_EXPECT_EQ(test, take(s, s->user[0], PUD_ENTRIES / 2 + 1), -EDQUOT);
+	/* but the gaps are for everybody */
+	KUNIT_EXPECT_EQ(test, take(s, s->user[0], PUD_ENTRIES / 2 - 1), 0);
+	KUNIT_EXPECT_EQ(test, take(s, s->user[1], PUD_ENTRIES / 2 - 1), 0);
+	KUNIT_EXPECT_EQ(test, take_all(s, s->user[1], PUD_ENTRIES / 2 + 1),
+			NHCA_TCE_TABLES * 3 / 8);
+	KUNIT_EXPECT_EQ(test, take(s, s->user[2], PUD_ENTRIES), 0);
+	share_end(test, s);
+}
+
+/* A table counts for the user who took it until its last range is freed, whoever has that one. */
+static void taker_test(struct kunit *test)
+{
+	struct share *s = share_make(test);
+	atomic_long_t *tables = &s->user[0]->used[NHCA_POOL_TCE_TABLES];
+
+	KUNIT_EXPECT_EQ(test, take(s, s->user[0], 1), 0);
+	KUNIT_EXPECT_EQ(test, take(s, s->user[1], 1), 0);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(tables), 1);
+	nhca_range_free(&s->r[0]);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(tables), 1);
+	nhca_range_free(&s->r[1]);
+	s->n = 0;
+	share_end(test, s);
+}
+
+static struct kunit_case share_cases[] = {
+	KUNIT_CASE(space_test),
+	KUNIT_CASE(tables_test),
+	KUNIT_CASE(taker_test),
+	{}
+};
+
+static struct kunit_suite share_suite = {
+	.name = "nhca_tce_share",
+	.test_cases = share_cases,
+};
+
+kunit_test_suite(share_suite);
