@@ -11,7 +11,6 @@
 #include <linux/cred.h>
 #include <linux/err.h>
 #include <linux/moduleparam.h>
-#include <linux/mutex.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/user_namespace.h>
@@ -57,9 +56,10 @@ struct nhca_users nhca_host_users = {
 	.by_id = XARRAY_INIT(nhca_host_users.by_id, XA_FLAGS_LOCK_IRQ | XA_FLAGS_ACCOUNT),
 };
 
-/* one record is made at a time, so that a user gets one */
-static DEFINE_MUTEX(users_mutex);
-/* protects nhca_user.users, and the removal of a record; taken with interrupts disabled */
+/*
+ * protects nhca_user.users, and the removal of a record with its last reference, so that each record
+ * in a table has a reference; taken with interrupts disabled
+ */
 static DEFINE_SPINLOCK(users_lock);
 
 void nhca_users_init(struct nhca_users *users)
@@ -67,7 +67,7 @@ void nhca_users_init(struct nhca_users *users)
 	xa_init_flags(&users->by_id, XA_FLAGS_LOCK_IRQ | XA_FLAGS_ACCOUNT);
 }
 
-/* Remove a record, unless another record of the user has replaced it.  users_lock is held. */
+/* Remove a record from its table.  users_lock is held. */
 static void user_remove(struct nhca_user *user)
 {
 	struct nhca_users *users = user->users;
@@ -76,8 +76,7 @@ static void user_remove(struct nhca_user *user)
 	if (!users)
 		return;
 	xa_lock(&users->by_id);
-	if (xa_load(&users->by_id, user->id) == user)
-		__xa_erase(&users->by_id, user->id);
+	__xa_erase(&users->by_id, user->id);
 	xa_unlock(&users->by_id);
 	user->users = NULL;
 }
@@ -107,64 +106,60 @@ kuid_t nhca_user_of_cred(const struct cred *cred)
 	return uid;
 }
 
-static struct nhca_user *user_get(struct nhca_users *users, u32 id);
-
+/* Return: a record that is not in the table yet, with a reference; NULL: no memory. */
 static struct nhca_user *user_make(struct nhca_users *users, u32 id)
 {
-	struct nhca_user *user;
-	int err, i;
+	struct nhca_user *user = kzalloc(sizeof(*user), GFP_KERNEL_ACCOUNT);
+	int i;
 
-	lockdep_assert_held(&users_mutex);
-	user = kzalloc(sizeof(*user), GFP_KERNEL_ACCOUNT);
 	if (!user)
-		return ERR_PTR(-ENOMEM);
+		return NULL;
 	user->users = users;
 	user->id = id;
 	refcount_set(&user->ref, 1);
 	for (i = 0; i < NHCA_USER_FAULTS; i++)
 		INIT_LIST_HEAD(&user->faults[i].ready);
-	if (users != &nhca_host_users) {
-		user->host = user_get(&nhca_host_users, id);
-		err = PTR_ERR_OR_ZERO(user->host);
-		if (err)
-			goto err_free;
-	}
-	/* this may replace a record that nhca_user_put() is about to remove, and which has nothing */
-	err = xa_err(xa_store_irq(&users->by_id, id, user, GFP_KERNEL_ACCOUNT));
-	if (!err)
+	if (users == &nhca_host_users)
 		return user;
-	nhca_user_put(user->host);
-err_free:
+	user->host = nhca_user_get(&nhca_host_users, id);
+	if (!IS_ERR(user->host))
+		return user;
 	kfree(user);
-	return ERR_PTR(err);
+	return NULL;
 }
 
-/* Return: the record with a reference; NULL if there is none, or the last one is being removed. */
+/* Return: the record in the table, with a reference; NULL: there is none. */
 static struct nhca_user *user_find_get(struct nhca_users *users, u32 id)
 {
 	struct nhca_user *user;
+	unsigned long flags;
 
-	rcu_read_lock();
-	user = nhca_user_find(users, id);
-	if (user && !refcount_inc_not_zero(&user->ref))
-		user = NULL;
-	rcu_read_unlock();
+	spin_lock_irqsave(&users_lock, flags);
+	user = nhca_user_hold(nhca_user_find(users, id));
+	spin_unlock_irqrestore(&users_lock, flags);
 	return user;
-}
-
-static struct nhca_user *user_get(struct nhca_users *users, u32 id)
-{
-	return user_find_get(users, id) ?: user_make(users, id);
 }
 
 struct nhca_user *nhca_user_get(struct nhca_users *users, u32 id)
 {
-	struct nhca_user *user;
+	struct nhca_user *user, *made, *other;
 
-	mutex_lock(&users_mutex);
-	user = user_get(users, id);
-	mutex_unlock(&users_mutex);
-	return user;
+	for (;;) {
+		user = user_find_get(users, id);
+		if (user)
+			return user;
+		/* without a lock, because an allocation may take long if a cgroup is full */
+		made = user_make(users, id);
+		if (!made)
+			return ERR_PTR(-ENOMEM);
+		other = xa_cmpxchg_irq(&users->by_id, id, NULL, made, GFP_KERNEL_ACCOUNT);
+		if (!other)
+			return made;
+		nhca_user_put(made->host);
+		kfree(made);
+		if (xa_is_err(other))
+			return ERR_PTR(-ENOMEM);
+	}
 }
 
 struct nhca_user *nhca_user_get_current(struct nhca_users *users)
@@ -200,7 +195,7 @@ void nhca_user_put(struct nhca_user *user)
 		if (user->packets)
 			user->packets_put(user->packets);
 		host = user->host;
-		kfree_rcu(user, rcu);
+		kfree(user);
 	}
 }
 

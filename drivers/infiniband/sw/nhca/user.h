@@ -66,7 +66,7 @@ enum nhca_pool {
 
 /**
  * struct nhca_users - the pools of a device or of the host, and their users
- * @by_id: struct nhca_user, by nhca_user.id; RCU readers; its lock disables interrupts
+ * @by_id: struct nhca_user, by nhca_user.id; its lock disables interrupts
  * @used:  amount in use, for each pool
  */
 struct nhca_users {
@@ -94,7 +94,6 @@ struct nhca_user_faults {
  * @id:    index in nhca_users.by_id: the uid in the initial user namespace
  * @ref:   one for each user context of the user, and one for each object that may outlive the
  *         context in which it was created
- * @rcu:   frees the struct after a grace period
  * @used:  amount that the user has of each pool; nhca_share_ok() limits it
  * @rcxts: record of a device: number of rCxts of the user's channels (rcxt/pool.c); nhca_share_ok()
  *         limits them
@@ -109,7 +108,6 @@ struct nhca_user {
 	struct nhca_user *host;
 	u32 id;
 	refcount_t ref;
-	struct rcu_head rcu;
 	atomic_long_t used[NHCA_POOLS];
 	atomic_long_t rcxts;
 	atomic_long_t rcxt_maps;

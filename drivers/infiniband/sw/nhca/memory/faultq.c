@@ -48,7 +48,7 @@ static const struct {
 };
 
 static DEFINE_XARRAY_FLAGS(faultqs, XA_FLAGS_ACCOUNT);
-/* protects the map and the counts of references */
+/* protects the counts of references, and the removal of a queue with its last reference */
 static DEFINE_MUTEX(faultq_mutex);
 /* protects lists and counts of workers; taken with BHs disabled */
 static DEFINE_SPINLOCK(faultq_lock);
@@ -68,34 +68,50 @@ static struct nhca_faultq *faultq_make(struct mm_struct *mm, struct nhca_user *u
 	struct nhca_faultq *q = kzalloc(sizeof(*q), GFP_KERNEL_ACCOUNT);
 	int i;
 
-	lockdep_assert_held(&faultq_mutex);
 	if (!q)
 		return NULL;
 	q->mm = mm;
+	q->refs = 1;
 	for (i = 0; i < NHCA_FAULTQ_KINDS; i++) {
 		INIT_LIST_HEAD(&q->side[i].waiting);
 		INIT_LIST_HEAD(&q->side[i].ready);
-	}
-	if (xa_err(xa_store(&faultqs, (unsigned long)mm, q, GFP_KERNEL_ACCOUNT))) {
-		kfree(q);
-		return NULL;
 	}
 	q->user = nhca_user_hold(user);
 	return q;
 }
 
-struct nhca_faultq *nhca_faultq_get(struct mm_struct *mm, struct nhca_user *user)
+static struct nhca_faultq *faultq_find_get(struct mm_struct *mm)
 {
 	struct nhca_faultq *q;
 
 	mutex_lock(&faultq_mutex);
 	q = xa_load(&faultqs, (unsigned long)mm);
-	if (!q)
-		q = faultq_make(mm, user);
 	if (q)
 		q->refs++;
 	mutex_unlock(&faultq_mutex);
 	return q;
+}
+
+struct nhca_faultq *nhca_faultq_get(struct mm_struct *mm, struct nhca_user *user)
+{
+	struct nhca_faultq *q, *made, *other;
+
+	for (;;) {
+		q = faultq_find_get(mm);
+		if (q)
+			return q;
+		/* without the mutex, because an allocation may take long if a cgroup is full */
+		made = faultq_make(mm, user);
+		if (!made)
+			return NULL;
+		other = xa_cmpxchg(&faultqs, (unsigned long)mm, NULL, made, GFP_KERNEL_ACCOUNT);
+		if (!other)
+			return made;
+		nhca_user_put(made->user);
+		kfree(made);
+		if (xa_is_err(other))
+			return NULL;
+	}
 }
 
 struct nhca_faultq *nhca_faultq_get_current(void)

@@ -18,6 +18,9 @@ int nhca_memory_init(void)
 	err = nhca_tce_init();
 	if (err)
 		goto err_live;
+	err = nhca_job_init();
+	if (err)
+		goto err_tce;
 	err = nhca_rkm_init();
 	if (err)
 		goto err_job;
@@ -40,6 +43,7 @@ err_rkm:
 	nhca_rkm_exit();
 err_job:
 	nhca_job_exit();
+err_tce:
 	nhca_tce_exit();
 err_live:
 	nhca_live_exit_module();

@@ -8,6 +8,7 @@
 #include <linux/cred.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
+#include <linux/rhashtable.h>
 #include <linux/slab.h>
 #include <linux/xarray.h>
 #include <net/net_namespace.h>
@@ -18,9 +19,17 @@
 #include "live.h"
 #include "map.h"
 
-/* protects the list of jobs, nhca_job.users, and the removal of a region with its last handle */
+/* protects the table of jobs, nhca_job.users, and the removal of a region with its last handle */
 static DEFINE_MUTEX(job_lock);
-static LIST_HEAD(jobs);
+/* struct nhca_job by nhca_job.key; its hash is secret, so that nobody can choose colliding keys */
+static struct rhashtable jobs;
+
+static const struct rhashtable_params job_params = {
+	.key_len = sizeof(struct nhca_job_key),
+	.key_offset = offsetof(struct nhca_job, key),
+	.head_offset = offsetof(struct nhca_job, node),
+	.automatic_shrinking = true,
+};
 
 static_assert(2 * NHCA_MAX_JOB_MEM == NHCA_TCE_KEYS);
 
@@ -32,51 +41,71 @@ static DEFINE_XARRAY_FLAGS(job_mems, XA_FLAGS_ACCOUNT);
 
 /* ---- jobs ---- */
 
-static struct nhca_job *job_find(struct net *net, u32 id)
-{
-	struct nhca_job *job;
-
-	lockdep_assert_held(&job_lock);
-	list_for_each_entry(job, &jobs, list)
-		if (job->id == id && job->net_cookie == net->net_cookie)
-			return job;
-	return NULL;
-}
-
-static struct nhca_job *job_new(struct net *net, u32 id)
+static struct nhca_job *job_new(const struct nhca_job_key *key)
 {
 	struct nhca_job *job = kzalloc(sizeof(*job), GFP_KERNEL_ACCOUNT);
 
-	lockdep_assert_held(&job_lock);
 	if (!job)
-		return ERR_PTR(-ENOMEM);
-	job->id = id;
+		return NULL;
+	job->key = *key;
 	job->uid = current_euid();
 	job->user = nhca_user_get_current(&nhca_host_users);
-	if (IS_ERR(job->user)) {
-		kfree(job);
-		return ERR_PTR(-ENOMEM);
-	}
-	job->net_cookie = net->net_cookie;
-	list_add(&job->list, &jobs);
+	if (!IS_ERR(job->user))
+		return job;
+	kfree(job);
+	return NULL;
+}
+
+static void job_free(struct nhca_job *job)
+{
+	if (!job)
+		return;
+	nhca_user_put(job->user);
+	/* a resize of the table may still read the job */
+	kfree_rcu(job, rcu);
+}
+
+/* Return: a job in the table, counted; NULL: there is none; ERR_PTR(-EPERM). */
+static struct nhca_job *job_find(const struct nhca_job_key *key)
+{
+	struct nhca_job *job = rhashtable_lookup_fast(&jobs, key, job_params);
+
+	lockdep_assert_held(&job_lock);
+	if (!job)
+		return NULL;
+	if (!uid_eq(job->uid, current_euid()))
+		return ERR_PTR(-EPERM);
+	job->users++;
 	return job;
 }
 
 struct nhca_job *nhca_job_get(struct net *net, u32 id)
 {
-	struct nhca_job *job;
+	const struct nhca_job_key key = { .net_cookie = net->net_cookie, .id = id };
+	struct nhca_job *job, *made;
 
 	if (!id)
 		return ERR_PTR(-EINVAL);
 	mutex_lock(&job_lock);
-	job = job_find(net, id);
-	if (!job)
-		job = job_new(net, id);
-	else if (!uid_eq(job->uid, current_euid()))
-		job = ERR_PTR(-EPERM);
-	if (!IS_ERR(job))
-		job->users++;
+	job = job_find(&key);
 	mutex_unlock(&job_lock);
+	if (job)
+		return job;
+
+	/* without the lock, because an allocation may take long if a cgroup is full */
+	made = job_new(&key);
+	if (!made)
+		return ERR_PTR(-ENOMEM);
+	mutex_lock(&job_lock);
+	job = job_find(&key);
+	if (!job && rhashtable_insert_fast(&jobs, &made->node, job_params)) {
+		job = ERR_PTR(-ENOMEM);
+	} else if (!job) {
+		swap(job, made);
+		job->users = 1;
+	}
+	mutex_unlock(&job_lock);
+	job_free(made);
 	return job;
 }
 
@@ -97,12 +126,10 @@ void nhca_job_put(struct nhca_job *job)
 	mutex_lock(&job_lock);
 	last = !--job->users;
 	if (last)
-		list_del(&job->list);
+		rhashtable_remove_fast(&jobs, &job->node, job_params);
 	mutex_unlock(&job_lock);
-	if (!last)
-		return;
-	nhca_user_put(job->user);
-	kfree(job);
+	if (last)
+		job_free(job);
 }
 
 /* ---- regions ---- */
@@ -310,9 +337,15 @@ enum nhca_pvo_verdict nhca_pvo_check(const struct nhca_job *job, u64 pvo, u32 le
 	return NHCA_PVO_OK;
 }
 
+int nhca_job_init(void)
+{
+	return rhashtable_init(&jobs, &job_params);
+}
+
 void nhca_job_exit(void)
 {
-	WARN_ON(!list_empty(&jobs));
+	WARN_ON(atomic_read(&jobs.nelems));
+	rhashtable_destroy(&jobs);
 	WARN_ON(!xa_empty(&job_mems));
 	xa_destroy(&job_mems);
 }

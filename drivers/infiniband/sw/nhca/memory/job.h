@@ -12,7 +12,7 @@
 #ifndef NHCA_JOB_H
 #define NHCA_JOB_H
 
-#include <linux/list.h>
+#include <linux/rhashtable-types.h>
 #include <linux/refcount.h>
 #include <linux/uidgid.h>
 
@@ -25,27 +25,38 @@ struct nhca_dev;
 struct nhca_user;
 
 /**
- * struct nhca_job - a job on this host
- * @list:       entry in the list of jobs; protected by job_lock of memory/job.c
- * @users:      number of channels, regions and ioctls in progress that use the job; protected by
- *              job_lock
+ * struct nhca_job_key - what identifies a job on this host
  * @net_cookie: identifies the network namespace of the devices' netdevs.  The job needs no
  *              reference on the namespace, because no other namespace ever has this cookie.
  * @id:         the job number in packets; never 0
- * @uid:        the user who owns the job; a kuid, so that root of a user namespace is not root of
- *              the host
- * @user:       account that the job's regions are charged to; counted reference; NULL: none,
- *              because the process that created the job had CAP_SYS_RESOURCE
- *
- * While the job is in use, all members except @list and @users are constant.
+ * @pad:        0
  */
-struct nhca_job {
-	struct list_head list;
-	unsigned int users;
+struct nhca_job_key {
 	u64 net_cookie;
 	u32 id;
+	u32 pad;
+};
+
+/**
+ * struct nhca_job - a job on this host
+ * @node:       entry in the table of jobs (memory/job.c)
+ * @users:      number of channels and regions that use the job; protected by job_lock
+ * @key:        namespace and number
+ * @uid:        the user who owns the job; a kuid, so that root of a user namespace is not root of
+ *              the host
+ * @user:       record in nhca_host_users that the job's regions are charged to; counted reference;
+ *              NULL: none, because the process that created the job had CAP_SYS_RESOURCE
+ * @rcu:        frees the struct after a grace period
+ *
+ * While the job is in use, all members except @node and @users are constant.
+ */
+struct nhca_job {
+	struct rhash_head node;
+	unsigned int users;
+	struct nhca_job_key key;
 	kuid_t uid;
 	struct nhca_user *user;
+	struct rcu_head rcu;
 };
 
 /**
@@ -182,10 +193,11 @@ enum nhca_pvo_verdict nhca_pvo_check(const struct nhca_job *job, u64 pvo, u32 le
 				     struct nhca_job_mem **mem);
 
 /**
- * nhca_job_init - set up the accounts of users when the module is loaded
+ * nhca_job_init - set up the table of jobs when the module is loaded
  * Context: process.
+ * Return: 0, or an error of rhashtable_init().
  */
-void nhca_job_init(void);
+int nhca_job_init(void);
 
 /**
  * nhca_job_exit - check that no job and region is left when the module is unloaded

@@ -30,6 +30,7 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
+#include "../queue/ring.h"
 #include "faultq.h"
 #include "mr.h"
 #include "odp.h"
@@ -496,6 +497,8 @@ static struct nhca_odp *odp_create(struct ib_pd *pd, u64 start, u64 length, int 
 	odp->writable = ib_access_writable(access);
 	odp->owner.kind = NHCA_OWNER_PD;
 	odp->owner.id = (uintptr_t)pd;
+	/* workers may fault pages in after the process has closed its context */
+	odp->owner.user = nhca_user_hold(nhca_uobject_host_user(pd->uobject));
 	odp->first = start >> ODP_CHUNK_SHIFT;
 	xa_init_flags(&odp->chunks, XA_FLAGS_ACCOUNT);
 	mutex_init(&odp->lock);
@@ -525,6 +528,7 @@ void nhca_odp_put(struct nhca_odp *odp)
 	/* only notifiers and chunk users queue this work, and none is left */
 	cancel_delayed_work_sync(&odp->reap);
 	xa_destroy(&odp->chunks);
+	nhca_user_put(odp->owner.user);
 	nhca_faultq_put(odp->faultq);
 	mmdrop(odp->mm);
 	kfree(odp);

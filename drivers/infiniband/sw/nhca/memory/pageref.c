@@ -132,42 +132,70 @@ bool nhca_pageref_released(struct nhca_pageref_queue *q, u32 seq)
 
 /* struct nhca_pageref_owner, by address of the address space */
 static DEFINE_XARRAY_FLAGS(owners, XA_FLAGS_ACCOUNT);
-/* protects owners, and the release of the last reference to a record */
+/* protects the removal of a record with its last reference */
 static DEFINE_MUTEX(owners_mutex);
 
-static struct nhca_pageref_owner *owner_make(struct mm_struct *mm, bool shown)
+static struct nhca_pageref_owner *owner_make(struct mm_struct *mm)
 {
 	struct nhca_pageref_owner *owner = kzalloc(sizeof(*owner), GFP_KERNEL_ACCOUNT);
 
-	lockdep_assert_held(&owners_mutex);
 	if (!owner)
 		return NULL;
-	if (shown && xa_err(xa_store(&owners, (unsigned long)mm, owner,
-				     GFP_KERNEL_ACCOUNT))) {
-		kfree(owner);
-		return NULL;
-	}
 	refcount_set(&owner->ref, 1);
-	owner->shown = shown;
 	mmgrab(mm);
 	owner->mm = mm;
 	owner->tgid = get_pid(task_tgid(current));
 	return owner;
 }
 
-struct nhca_pageref_owner *nhca_pageref_owner_get(struct mm_struct *mm)
+static void owner_free(struct nhca_pageref_owner *owner)
+{
+	mmdrop(owner->mm);
+	put_pid(owner->tgid);
+	kfree(owner);
+}
+
+/*
+ * Find the record of the calling process.
+ * Return: the record with a reference; NULL: there is none.
+ */
+static struct nhca_pageref_owner *owner_find_get(struct mm_struct *mm)
 {
 	struct nhca_pageref_owner *owner;
 
 	mutex_lock(&owners_mutex);
 	owner = xa_load(&owners, (unsigned long)mm);
-	/* processes that share an address space (CLONE_VM) die separately */
 	if (owner && owner->tgid == task_tgid(current))
 		refcount_inc(&owner->ref);
 	else
-		owner = owner_make(mm, !owner);
+		owner = NULL;
 	mutex_unlock(&owners_mutex);
 	return owner;
+}
+
+struct nhca_pageref_owner *nhca_pageref_owner_get(struct mm_struct *mm)
+{
+	struct nhca_pageref_owner *owner = owner_find_get(mm), *other;
+
+	if (owner)
+		return owner;
+	owner = owner_make(mm);
+	if (!owner)
+		return NULL;
+	owner->shown = true;
+	other = xa_cmpxchg(&owners, (unsigned long)mm, NULL, owner, GFP_KERNEL_ACCOUNT);
+	if (!other)
+		return owner;
+	/*
+	 * A thread of the process was faster, or another process shares the address space
+	 * (CLONE_VM): it dies separately, and so this one has a record that nobody finds.
+	 */
+	owner->shown = false;
+	other = owner_find_get(mm);
+	if (!other)
+		return owner;
+	owner_free(owner);
+	return other;
 }
 
 void nhca_pageref_owner_put(struct nhca_pageref_owner *owner)
@@ -177,9 +205,7 @@ void nhca_pageref_owner_put(struct nhca_pageref_owner *owner)
 	if (owner->shown)
 		xa_erase(&owners, (unsigned long)owner->mm);
 	mutex_unlock(&owners_mutex);
-	mmdrop(owner->mm);
-	put_pid(owner->tgid);
-	kfree(owner);
+	owner_free(owner);
 }
 
 /* ---- waits ---- */

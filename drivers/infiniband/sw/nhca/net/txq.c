@@ -10,7 +10,6 @@
  * stop the flows of all users. So packets that are stuck count only for their own flow.
  */
 #include <linux/jiffies.h>
-#include <linux/mutex.h>
 #include <linux/slab.h>
 
 #include "../compat.h"
@@ -33,9 +32,6 @@
  * also removes idle flows from this list
  */
 #define NHCA_TXQ_SCAN		512
-
-/* serializes nhca_flow_share(), so that a user who creates two flows at a time gets one share */
-static DEFINE_MUTEX(share_lock);
 
 static void txq_age(struct timer_list *t);
 
@@ -79,16 +75,17 @@ static int share_make(struct nhca_txq *device, struct nhca_user *user)
 	u32 high = NHCA_TXQ_HIGH * READ_ONCE(nhca_user_share) / 1000;
 	struct nhca_txq *share;
 
-	lockdep_assert_held(&share_lock);
-	if (user->packets)
+	if (READ_ONCE(user->packets))
 		return 0;
 	share = txq_make(max_t(u32, high, NHCA_FLOW_FEW));
 	if (!share)
 		return -ENOMEM;
 	refcount_inc(&device->ref);
 	share->device = device;
-	user->packets = share;
-	user->packets_put = nhca_txq_put;
+	WRITE_ONCE(user->packets_put, nhca_txq_put);
+	/* the user may create two flows at a time */
+	if (cmpxchg(&user->packets, NULL, share))
+		nhca_txq_put(share);
 	return 0;
 }
 
@@ -98,9 +95,7 @@ int nhca_flow_share(struct nhca_flow *flow, struct nhca_user *user)
 
 	if (!user)
 		return 0;
-	mutex_lock(&share_lock);
 	err = share_make(flow->txq, user);
-	mutex_unlock(&share_lock);
 	if (err)
 		return err;
 	flow->user = nhca_user_hold(user);

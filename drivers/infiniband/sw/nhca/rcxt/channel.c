@@ -621,7 +621,7 @@ unsigned int nhca_channel_dump(struct nhca_channel *ch, struct nhca_channel_info
 	static_assert(ARRAY_SIZE(info->counters) >= NHCA_CH_COUNTERS);
 	*info = (struct nhca_channel_info) {
 		.reason = READ_ONCE(ch->reason),
-		.job = ch->job->id,
+		.job = ch->job->key.id,
 		.rcxts = READ_ONCE(ch->rcxts.count),
 		.segment = nhca_channel_segment(ch->dev),
 		.recv_threshold = READ_ONCE(ch->threshold[true]),

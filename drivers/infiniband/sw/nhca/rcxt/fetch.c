@@ -226,7 +226,7 @@ static void fetch_rxeth(const struct nhca_channel *ch, struct nhca_rxeth *x)
 
 	*x = (struct nhca_rxeth) {
 		.key = lower_32_bits(wqe->chan.remote_key),
-		.job = ch->job->id,
+		.job = ch->job->key.id,
 		.src_channel = ch->qpn,
 		.src_key = lower_32_bits(ch->key),
 		.cookie = wqe->chan.cookie,

@@ -379,7 +379,7 @@ static bool recv_admit(struct nhca_channel *ch, struct nhca_rx *rx)
 		nhca_recv_drop(ch, x, NHCA_CH_DROP_KEY);
 		return false;
 	}
-	if (x->job != ch->job->id) {
+	if (x->job != ch->job->key.id) {
 		nhca_recv_drop(ch, x, NHCA_CH_DROP_JOB);
 		return false;
 	}

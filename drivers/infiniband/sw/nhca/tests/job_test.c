@@ -443,6 +443,33 @@ static void job_mem_of_user(struct kunit *test)
 	__free_page(page);
 }
 
+#define MANY_JOBS	20000
+
+/* Many jobs of one user are found as fast as one: a walk over all of them would take minutes. */
+static void job_many(struct kunit *test)
+{
+	struct nhca_job **jobs = kvcalloc(MANY_JOBS, sizeof(*jobs), GFP_KERNEL);
+	u32 i, k, wrong = 0;
+
+	KUNIT_ASSERT_NOT_NULL(test, jobs);
+	for (i = 0; i < MANY_JOBS; i++) {
+		jobs[i] = nhca_job_get(&init_net, 1000 + i);
+		if (IS_ERR(jobs[i])) {
+			KUNIT_FAIL(test, "job %u: error %ld", i, PTR_ERR(jobs[i]));
+			break;
+		}
+		cond_resched();
+	}
+	for (k = 0; k < i; k++) {
+		wrong += nhca_job_get(&init_net, 1000 + k) != jobs[k] || jobs[k]->users != 2;
+		nhca_job_put(jobs[k]);
+	}
+	while (i--)
+		nhca_job_put(jobs[i]);
+	KUNIT_EXPECT_EQ(test, wrong, 0);
+	kvfree(jobs);
+}
+
 static struct kunit_case job_cases[] = {
 	KUNIT_CASE(job_pvo_history),
 	KUNIT_CASE(job_mem_names_differ),
@@ -451,6 +478,7 @@ static struct kunit_case job_cases[] = {
 	KUNIT_CASE(job_mem_handles),
 	KUNIT_CASE(job_belongs_to_user),
 	KUNIT_CASE(job_mem_of_user),
+	KUNIT_CASE(job_many),
 	{}
 };
 
