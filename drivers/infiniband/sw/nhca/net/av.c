@@ -120,8 +120,8 @@ err_free:
 }
 
 /*
- * Return: the index of the netdev through which to answer @rx. A packet of this host arrives on lo.
- * lo has no link-local addresses, so such a packet is answered through the device's netdev.
+ * Return: the index of the netdev through which to answer @rx. A packet of this host arrives on lo,
+ * which has no link-local addresses, so such a packet is answered through the device's netdev.
  */
 static int nhca_rx_ifindex(const struct nhca_dev *dev, const struct nhca_rx *rx)
 {

@@ -13,6 +13,7 @@
 #include <linux/skbuff.h>
 #include <linux/in6.h>
 #include <net/dst_cache.h>
+#include <net/flow.h>
 
 #include "../nhca.h"
 #include "../observe/counters.h"
@@ -78,10 +79,10 @@ void nhca_addr_del(struct nhca_dev *dev, const union ib_gid *gid, int ifindex);
  * nhca_addr_find - find the device that has a destination address
  * @nn:   the namespace
  * @addr: IPv4-mapped or IPv6, as in a GID
- * @iif:  interface on which the packet arrived. If several devices have the address, the device on
- *        this interface is preferred, and then a device on a netdev below this interface. If
- *        neither exists, any device with the address is returned, because packets of this host
- *        arrive on lo
+ * @iif:  interface on which the packet arrived. If several devices have the address, the one on
+ *        this interface is preferred, and then one that is below this interface. If there is no
+ *        such device, as for lo, on which packets of this host arrive, any device with the address,
+ *        which must not be link-local unless @iif is lo
  * Context: RCU read side.
  * Return: the device, or NULL.
  */
@@ -89,15 +90,15 @@ struct nhca_dev *nhca_addr_find(struct nhca_net *nn, const struct in6_addr *addr
 				int iif);
 
 /**
- * nhca_addr_is - check whether a device has an address
- * @nn:   the namespace
- * @dev:  the device
- * @addr: IPv4-mapped or IPv6, as in a GID
+ * nhca_addr_is - check whether a packet was sent to an address of a device
+ * @dev: the device, in the namespace of the packet
+ * @ip:  header of the packet
+ *
+ * A link-local address must be that of the interface on which the packet arrived: nhca_ip_link().
  * Context: RCU read side.
- * Return: true if @dev has @addr.
+ * Return: true if @dev has the destination address.
  */
-bool nhca_addr_is(struct nhca_net *nn, const struct nhca_dev *dev,
-		  const struct in6_addr *addr);
+bool nhca_addr_is(const struct nhca_dev *dev, const struct nhca_ip *ip);
 
 /* no VLAN, as in struct ib_wc and struct nhca_cqe */
 #define NHCA_VLAN_NONE	0xffff
@@ -501,7 +502,8 @@ struct nhca_alike {
  * @daddr: destination address, IPv4-mapped or IPv6
  * @v4:    the addresses are IPv4
  * @mcast: @daddr is multicast
- * @iif:   incoming interface
+ * @iif:   incoming interface. A packet of this host arrives on lo; but if its destination is a
+ *         link-local address, this is the interface that has the address
  * @hdr:   the header as it was on the wire, for the GRH of UD
  */
 struct nhca_ip {
@@ -513,6 +515,26 @@ struct nhca_ip {
 	int iif;
 	const void *hdr;
 };
+
+static inline bool nhca_addr_is_link(const struct in6_addr *addr)
+{
+	return (addr->s6_addr32[0] & htonl(0xffc00000)) == htonl(0xfe800000);
+}
+
+/**
+ * nhca_ip_link - check that link-local addresses of a packet are those of an interface
+ * @ip:      the packet
+ * @ifindex: the interface
+ *
+ * Link-local addresses are unique only on their link (RFC 4007). The netdev of a device and the
+ * VLANs above it often even have the same one.
+ * Return: true if the packet has no link-local address, or arrived on @ifindex, or on lo.
+ */
+static inline bool nhca_ip_link(const struct nhca_ip *ip, int ifindex)
+{
+	return likely(ip->v4 || ip->iif == ifindex) || ip->iif == LOOPBACK_IFINDEX ||
+	       !(nhca_addr_is_link(&ip->saddr) || nhca_addr_is_link(&ip->daddr));
+}
 
 /**
  * nhca_ip_tclass - get the traffic class of a packet

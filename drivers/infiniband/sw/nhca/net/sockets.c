@@ -532,18 +532,19 @@ struct nhca_dev *nhca_addr_find(struct nhca_net *nn, const struct in6_addr *addr
 				return a->dev;
 			above = a->dev;
 		}
-		if (!any)
+		if (!any && (iif == LOOPBACK_IFINDEX || !nhca_addr_is_link(addr)))
 			any = a->dev;
 	}
 	return above ?: any;
 }
 
-bool nhca_addr_is(struct nhca_net *nn, const struct nhca_dev *dev, const struct in6_addr *addr)
+bool nhca_addr_is(const struct nhca_dev *dev, const struct nhca_ip *ip)
 {
 	struct nhca_addr *a;
 
-	hlist_for_each_entry_rcu(a, nhca_addr_bucket(nn, addr), node)
-		if (a->dev == dev && ipv6_addr_equal(&a->addr, addr))
+	hlist_for_each_entry_rcu(a, nhca_addr_bucket(ip->nn, &ip->daddr), node)
+		if (a->dev == dev && ipv6_addr_equal(&a->addr, &ip->daddr) &&
+		    nhca_ip_link(ip, a->ifindex))
 			return true;
 	return false;
 }

@@ -358,7 +358,7 @@ static bool recv_admit(struct nhca_channel *ch, struct nhca_rx *rx)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
 
-	if (rx->ip.mcast || !nhca_addr_is(rx->ip.nn, ch->dev, &rx->ip.daddr)) {
+	if (rx->ip.mcast || !nhca_addr_is(ch->dev, &rx->ip)) {
 		nhca_rx_refused(ch->dev, &rx->hdr, NHCA_CNT_RX_BAD_ADDR);
 		return false;
 	}

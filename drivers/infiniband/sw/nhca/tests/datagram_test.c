@@ -336,6 +336,32 @@ static void receive6_test(struct kunit *test)
 	kfree_skb(skb);
 	nhca_addr_del(f->dev, &gid, LOOPBACK_IFINDEX);
 }
+
+/*
+ * A link-local address of a device counts only for packets from its own interface, such as a VLAN.
+ * Of two devices with the same one, the interface decides.
+ */
+static void link_local_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	union ib_gid gid = { .raw = { 0xfe, 0x80, [15] = 1 } };
+	struct nhca_ip ip = { .nn = f->dev->nn, .saddr = { .s6_addr = { 0xfe, 0x80, [15] = 2 } } };
+
+	memcpy(&ip.daddr, gid.raw, sizeof(ip.daddr));
+	KUNIT_ASSERT_EQ(test, nhca_addr_add(f->dev, &gid, 77), 0);
+	rcu_read_lock();
+	ip.iif = 77;
+	KUNIT_EXPECT_TRUE(test, nhca_addr_is(f->dev, &ip));
+	KUNIT_EXPECT_PTR_EQ(test, nhca_addr_find(ip.nn, &ip.daddr, ip.iif), f->dev);
+	ip.iif = 78;
+	KUNIT_EXPECT_FALSE(test, nhca_addr_is(f->dev, &ip));
+	KUNIT_EXPECT_NULL(test, nhca_addr_find(ip.nn, &ip.daddr, ip.iif));
+	ip.iif = LOOPBACK_IFINDEX;
+	KUNIT_EXPECT_TRUE(test, nhca_addr_is(f->dev, &ip));
+	KUNIT_EXPECT_PTR_EQ(test, nhca_addr_find(ip.nn, &ip.daddr, ip.iif), f->dev);
+	rcu_read_unlock();
+	nhca_addr_del(f->dev, &gid, 77);
+}
 #endif
 
 /*
@@ -582,6 +608,7 @@ static struct kunit_case datagram_cases[] = {
 	KUNIT_CASE(scatter_test),
 #if IS_ENABLED(CONFIG_IPV6)
 	KUNIT_CASE(receive6_test),
+	KUNIT_CASE(link_local_test),
 #endif
 	KUNIT_CASE(drop_test),
 	KUNIT_CASE(bad_receive_test),

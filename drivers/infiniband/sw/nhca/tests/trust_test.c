@@ -374,7 +374,55 @@ static void srq_domain_test(struct kunit *test)
 	nhca_rwq_free(&srq->wq);
 }
 
+/* Return: the refusal of an ACK with these addresses that arrives on @iif. */
+static enum nhca_counter refusal(struct qp_fixture *f, const struct nhca_av *av, int iif)
+{
+	const struct nhca_ip ip = {
+		.nn = f->dev->nn,
+		.saddr = av->daddr,
+		.daddr = av->saddr,
+		.v4 = av->v4,
+		.iif = iif,
+	};
+	struct nhca_hdr h = noticed(f->qp, ACK, FIX_SQ_PSN, 0);
+	enum nhca_counter why;
+
+	h.info = nhca_opinfo(h.opcode);
+	rcu_read_lock();
+	why = nhca_rx_refusal(f->qp, &h, &ip);
+	rcu_read_unlock();
+	return why;
+}
+
+/*
+ * A link-local address is one of the peer only on the link of the QP. The same address on another
+ * interface, such as another VLAN, is another host.
+ */
+static void link_local_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct nhca_av *av = f->qp->av, saved = *av;
+
+	av->ifindex = 7;
+	KUNIT_EXPECT_EQ(test, refusal(f, av, 7), NHCA_CNT_MAX);
+	KUNIT_EXPECT_EQ(test, refusal(f, av, 8), NHCA_CNT_MAX);
+	av->v4 = false;
+	av->saddr = (struct in6_addr) { .s6_addr = { 0xfd, 1, [15] = 1 } };
+	av->daddr = (struct in6_addr) { .s6_addr = { 0xfd, 1, [15] = 2 } };
+	KUNIT_EXPECT_EQ(test, refusal(f, av, 8), NHCA_CNT_MAX);
+	av->saddr = (struct in6_addr) { .s6_addr = { 0xfe, 0x80, [15] = 1 } };
+	av->daddr = (struct in6_addr) { .s6_addr = { 0xfe, 0x80, [15] = 2 } };
+	KUNIT_EXPECT_EQ(test, refusal(f, av, 7), NHCA_CNT_MAX);
+	KUNIT_EXPECT_EQ(test, refusal(f, av, LOOPBACK_IFINDEX), NHCA_CNT_MAX);
+	KUNIT_EXPECT_EQ(test, refusal(f, av, 8), NHCA_CNT_RX_BAD_ADDR);
+	/* one of the two addresses is enough */
+	av->saddr = (struct in6_addr) { .s6_addr = { 0xfd, 1, [15] = 1 } };
+	KUNIT_EXPECT_EQ(test, refusal(f, av, 8), NHCA_CNT_RX_BAD_ADDR);
+	*av = saved;
+}
+
 static struct kunit_case nhca_trust_cases[] = {
+	KUNIT_CASE(link_local_test),
 	KUNIT_CASE(notice_test),
 	KUNIT_CASE(uc_notice_test),
 	KUNIT_CASE(plain_again_test),

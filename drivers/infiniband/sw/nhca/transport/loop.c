@@ -122,7 +122,8 @@ static bool nhca_loop_connected(const struct nhca_qp *qp, const struct nhca_qp *
 	       peer->ibqp.qp_type == qp->ibqp.qp_type &&
 	       peer->attr.dest_qp_num == qp->qpn && peer->av &&
 	       ipv6_addr_equal(&peer->av->daddr, &qp->av->saddr) &&
-	       ipv6_addr_equal(&peer->av->saddr, &qp->av->daddr);
+	       ipv6_addr_equal(&peer->av->saddr, &qp->av->daddr) &&
+	       (peer->av->ifindex == qp->av->ifindex || !nhca_addr_is_link(&qp->av->daddr));
 }
 
 /* Return: true if a request that comes now would have to wait for an earlier one, or for a page. */
@@ -334,6 +335,8 @@ bool nhca_loop_datagram(struct nhca_qp *qp, struct nhca_swr *swr, const struct n
 		.saddr = av->saddr,
 		.daddr = av->daddr,
 		.v4 = av->v4,
+		/* link-local addresses of this host are reached only through their own interface */
+		.iif = nhca_addr_is_link(&av->daddr) ? av->ifindex : LOOPBACK_IFINDEX,
 		.hdr = &iph,
 	};
 	struct nhca_hdr hdr = *h;

@@ -55,7 +55,8 @@ static bool nhca_state_takes(const struct nhca_qp *qp, bool request)
 
 /*
  * Return: true if the addresses of a packet are right.  A connected QP accepts packets only from
- * its peer; a datagram QP only packets to an address of its device, or to a multicast group.
+ * its peer; a datagram QP only packets to an address of its device, or to a multicast group.  Peers
+ * with link-local addresses must be on the link of the address.
  */
 static bool nhca_addr_fits(const struct nhca_qp *qp, const struct nhca_ip *ip)
 {
@@ -66,11 +67,11 @@ static bool nhca_addr_fits(const struct nhca_qp *qp, const struct nhca_ip *ip)
 	if (ip->mcast)
 		return nhca_is_datagram(qp);
 	if (nhca_is_datagram(qp))
-		return nhca_addr_is(ip->nn, qp->dev, &ip->daddr);
+		return nhca_addr_is(qp->dev, ip);
 
 	av = READ_ONCE(qp->av);
 	return av && ipv6_addr_equal(&av->daddr, &ip->saddr) &&
-	       ipv6_addr_equal(&av->saddr, &ip->daddr);
+	       ipv6_addr_equal(&av->saddr, &ip->daddr) && nhca_ip_link(ip, av->ifindex);
 }
 
 /* The only P_Key is the default one: full or limited member of partition 0x7fff (10.9.3). */
