@@ -17,7 +17,7 @@ extern "C" {
 /**
  * struct nhcadv_direct_pool_init_attr - attributes of a pool
  * @comp_mask: 0
- * @blocks:    number of blocks, of one page each; at least 16
+ * @blocks:    number of blocks, of one page each; at least 64, two for each SGE of a packet
  * @ranges:    maximum number of blocks of files in use at a time (waiting for memory, being read or
  *             written, or kept for packets), from @blocks to 4 * @blocks; 0: 4 * @blocks
  */

@@ -247,7 +247,7 @@ static bool arguments(struct pair *p)
 	a.access = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ON_DEMAND;
 	if (!no_region(a, EOPNOTSUPP, "on demand"))
 		return false;
-	REQUIRE(!pool_make(15) && errno == EINVAL, "a pool of 15 blocks: %m");
+	REQUIRE(!pool_make(63) && errno == EINVAL, "a pool of 63 blocks: %m");
 	REQUIRE(!pool_make(UINT32_MAX) && errno == EINVAL, "a pool of 2^32 - 1 blocks: %m");
 	REQUIRE(nhcadv_direct_free_pool(r.pool) == EBUSY, "a pool in use was freed");
 	REQUIRE(nhcadv_direct_query(p->a.mr, &info) == EINVAL, "query of another region");

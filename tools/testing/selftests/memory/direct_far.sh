@@ -28,7 +28,7 @@ far() {
 }
 
 far "peers read the disk" -m "$mib" -b 256
-far "peers read through a pool of 16 blocks" -m 1 -b 16
+far "peers read through a pool of 64 blocks" -m 1 -b 64
 tc qdisc replace dev "$NETDEV" root netem limit 20000 loss 1% reorder 1% delay 1ms duplicate 1%
 far "peers read over a lossy network" -m 1 -b 64
 tc qdisc del dev "$NETDEV" root

@@ -20,9 +20,13 @@
 
 struct nhca_direct_pool;
 
-/* blocks of the smallest pool */
-#define NHCA_DIRECT_BLOCKS_MIN	16
-/* number of ARRs (pool.h) for each block of the pool: the default and the maximum */
+/*
+ * Blocks of the smallest pool: all bytes of a packet must be in blocks at the same time, and each
+ * SGE of the packet may lie on both sides of a boundary of blocks.  A packet has at most PAGE_SIZE
+ * bytes, so no SGE touches more than two blocks.
+ */
+#define NHCA_DIRECT_BLOCKS_MIN	(2 * NHCA_MAX_SGE)
+/* ARRs (pool.h) for each block of the pool: the default and the maximum */
 #define NHCA_DIRECT_RANGES	4
 /*
  * Minimum number of bytes that a pool is charged in NHCA_POOL_DIRECT.  Each pool has a kernel
@@ -60,10 +64,11 @@ struct nhca_direct_attr {
 
 /**
  * nhca_direct_pool_create - make a pool
- * @dev:    the device, which outlives the pool; NULL: the memory is not limited (tests)
- * @user:   account that the memory is charged to, which outlives the pool; or NULL
- * @blocks: number of blocks of PAGE_SIZE, at least NHCA_DIRECT_BLOCKS_MIN
- * @ranges: number of ARRs, @blocks to NHCA_DIRECT_RANGES * @blocks; 0: this maximum
+ * @dev:    the device, which outlives the pool; NULL: the memory is not limited, and @blocks may be
+ *          any number (tests)
+ * @user:   account that the memory is charged to, or NULL; it outlives the pool
+ * @blocks: number of blocks of PAGE_SIZE, from NHCA_DIRECT_BLOCKS_MIN on
+ * @ranges: number of ARRs; 0: the default
  * Context: process, sleeps.
  * Return: the pool, for nhca_direct_pool_put(); ERR_PTR: -EINVAL: @blocks or @ranges is out of
  * range; -ENOMEM; -EINTR: a fatal signal is pending; an error of nhca_pool_charge().

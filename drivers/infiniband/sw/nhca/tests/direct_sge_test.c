@@ -59,11 +59,11 @@ struct region {
 	struct ib_mr *mr;
 };
 
-static void region_make(struct kunit *test, struct region *r, bool sync)
+static void region_make(struct kunit *test, struct region *r, u32 blocks, bool sync)
 {
 	struct fixture *f = test->priv;
 
-	r->d = disk_make(test, SGE_BLOCKS, sync);
+	r->d = disk_make(test, blocks, sync);
 	r->ops = nhca_store_ops;
 	r->ops.free = keep;
 	r->d->store.backing.ops = &r->ops;
@@ -114,7 +114,7 @@ static void scatter(struct kunit *test, const struct scatter *s, u32 mtu)
 	int err;
 
 	KUNIT_ASSERT_TRUE(test, model && data);
-	region_make(test, &r, s->sync);
+	region_make(test, &r, SGE_BLOCKS, s->sync);
 	for (i = 0; i < PACKET_MAX; i++)
 		data[i] = i % 251 + 1;
 	for (i = 0; i < s->num; i++) {
@@ -157,8 +157,77 @@ static void scatter_test(struct kunit *test)
 			scatter(test, &scatters[i], mtus[k]);
 }
 
+/* Gather a packet.  Return: as nhca_iter_read(), or -EAGAIN: the requester waits. */
+static int gather(struct kunit *test, struct region *r, const struct nhca_sge *sge, u32 num,
+		  u8 *data, u32 len, u64 op)
+{
+	struct fixture *f = test->priv;
+	struct nhca_iter it;
+	int err;
+
+	enter();
+	nhca_iter_sges(&it, &f->key_user, sge, num, 0, len, 0);
+	nhca_iter_for(&it, r->d->f[0], op);
+	err = nhca_iter_read(&it, data, len);
+	if (err == -EAGAIN)
+		err = nhca_iter_fault(&it, 0, r->d->f[0]);
+	leave();
+	return err;
+}
+
+/*
+ * The smallest pool has the blocks of a packet with the maximum number of SGEs, each of which lies
+ * on both sides of a boundary of blocks.
+ */
+static void most_blocks_test(struct kunit *test)
+{
+	const u32 len = PACKET_MAX / NHCA_MAX_SGE;
+	struct fixture *f = test->priv;
+	u8 *model = kunit_kzalloc(test, PACKET_MAX, GFP_KERNEL);
+	u8 *data = kunit_kzalloc(test, PACKET_MAX, GFP_KERNEL);
+	struct nhca_sge sge[NHCA_MAX_SGE];
+	struct region r;
+	int err, i;
+	u32 at;
+
+	KUNIT_ASSERT_TRUE(test, model && data);
+	static_assert(2 * NHCA_MAX_SGE * PAGE_SIZE <= DISK_BYTES);
+	region_make(test, &r, NHCA_DIRECT_BLOCKS_MIN, false);
+	for (i = 0; i < DISK_BYTES; i++)
+		r.d->bytes[i] = i % 251;
+	for (i = 0; i < NHCA_MAX_SGE; i++) {
+		at = (2 * i + 1) * PAGE_SIZE - len / 2;
+		memcpy(model + i * len, r.d->bytes + at, len);
+		sge[i] = (struct nhca_sge) {
+			.addr = SGE_IOVA + at, .length = len, .lkey = r.mr->lkey,
+		};
+	}
+	err = -EAGAIN;
+	for (i = 0; err == -EAGAIN && i < 4 * NHCA_DIRECT_BLOCKS_MIN; i++) {
+		err = gather(test, &r, sge, NHCA_MAX_SGE, data, PACKET_MAX, 1);
+		disk_end_all(r.d);
+	}
+	KUNIT_EXPECT_EQ(test, err, 0);
+	KUNIT_EXPECT_MEMEQ(test, data, model, PACKET_MAX);
+
+	for (i = 0; i < PACKET_MAX; i++)
+		data[i] = i % 241 + 1;
+	err = -EAGAIN;
+	for (i = 0; err == -EAGAIN && i < 4 * NHCA_DIRECT_BLOCKS_MIN; i++) {
+		err = execute(test, &r, sge, NHCA_MAX_SGE, data, 0, PACKET_MAX, PACKET_MAX, 2);
+		disk_end_all(r.d);
+	}
+	KUNIT_EXPECT_EQ(test, err, 0);
+	disk_end_all(r.d);
+	for (i = 0; i < NHCA_MAX_SGE; i++)
+		KUNIT_EXPECT_MEMEQ(test, r.d->bytes + sge[i].addr - SGE_IOVA, data + i * len, len);
+	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, r.mr), 0);
+	disk_free(test, r.d);
+}
+
 static struct kunit_case direct_sge_cases[] = {
 	KUNIT_CASE(scatter_test),
+	KUNIT_CASE(most_blocks_test),
 	{}
 };
 
