@@ -35,10 +35,7 @@ static int fast_alloc_list(struct nhca_mr *mr)
 
 static int fast_alloc_range(struct nhca_range *r, const struct nhca_mr *mr)
 {
-	const struct nhca_owner owner = {
-		.kind = NHCA_OWNER_PD,
-		.id = (uintptr_t)mr->mkey.pd,
-	};
+	const struct nhca_owner owner = nhca_owner_of_pd(mr->mkey.pd);
 	int err = nhca_range_alloc(r, PAGE_SHIFT, mr->max_pieces, &owner);
 
 	if (err)

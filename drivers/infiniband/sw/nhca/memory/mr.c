@@ -88,14 +88,19 @@ void nhca_mr_start(struct nhca_mr *mr, u64 iova, u64 length)
 	spin_unlock_bh(&mk->lock);
 }
 
+struct nhca_owner nhca_owner_of_pd(const struct ib_pd *pd)
+{
+	return (struct nhca_owner) {
+		.kind = NHCA_OWNER_PD,
+		.id = (uintptr_t)pd,
+		.user = nhca_uobject_host_user(pd->uobject),
+	};
+}
+
 /* Reserve a range of @count entries.  The region's first byte is at @offset of the first entry. */
 static int mr_range(struct nhca_mr *mr, unsigned int shift, u64 count, u64 offset)
 {
-	const struct nhca_owner owner = {
-		.kind = NHCA_OWNER_PD,
-		.id = (uintptr_t)mr->mkey.pd,
-		.user = nhca_uobject_host_user(mr->mkey.pd->uobject),
-	};
+	const struct nhca_owner owner = nhca_owner_of_pd(mr->mkey.pd);
 	int err;
 
 	err = nhca_range_alloc(&mr->tces, shift, count, &owner);

@@ -268,6 +268,14 @@ static inline u64 nhca_backing_op(const struct nhca_iter *it)
 }
 
 /**
+ * nhca_owner_of_pd - describe the owner of ranges for regions of a protection domain
+ * @pd: the protection domain
+ * Context: any.
+ * Return: the owner; its user is not counted: the process that made @pd has a reference.
+ */
+struct nhca_owner nhca_owner_of_pd(const struct ib_pd *pd);
+
+/**
  * nhca_mr_alloc - allocate a region without memory; its key is closed and in the table
  * @dev:    the device
  * @pd:     protection domain

@@ -30,7 +30,6 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
-#include "../queue/ring.h"
 #include "faultq.h"
 #include "mr.h"
 #include "odp.h"
@@ -58,8 +57,8 @@
  * @faultq:     the queue of its page faults; counted reference
  * @start:      address of the region's first byte in the process
  * @length:     bytes; with @start it does not wrap
- * @writable:   the region has a right to write; changed while its key is closed; READ_ONCE()
- * @owner:      owner of its TCEs; written under @lock
+ * @writable:   the region has a right to write; written while its key is closed; READ_ONCE()
+ * @owner:      owner of its TCEs, and a reference to its user; written under @lock
  * @first:      number of the chunk that contains @start
  * @chunks:     chunks, by their number minus @first; written under @lock; the mark ODP_EMPTY: the
  *              chunk may have no pages
@@ -495,10 +494,8 @@ static struct nhca_odp *odp_create(struct ib_pd *pd, u64 start, u64 length, int 
 	odp->start = start;
 	odp->length = length;
 	odp->writable = ib_access_writable(access);
-	odp->owner.kind = NHCA_OWNER_PD;
-	odp->owner.id = (uintptr_t)pd;
-	/* workers may fault pages in after the process has closed its context */
-	odp->owner.user = nhca_user_hold(nhca_uobject_host_user(pd->uobject));
+	odp->owner = nhca_owner_of_pd(pd);
+	nhca_user_hold(odp->owner.user);
 	odp->first = start >> ODP_CHUNK_SHIFT;
 	xa_init_flags(&odp->chunks, XA_FLAGS_ACCOUNT);
 	mutex_init(&odp->lock);
