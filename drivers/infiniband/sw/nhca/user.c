@@ -57,8 +57,8 @@ struct nhca_users nhca_host_users = {
 };
 
 /*
- * protects nhca_user.users, and the removal of a record with its last reference, so that each record
- * in a table has a reference; taken with interrupts disabled
+ * protects nhca_user.users, and the removal of a record with its last reference, so that each
+ * record in a table has a reference; taken with interrupts disabled
  */
 static DEFINE_SPINLOCK(users_lock);
 

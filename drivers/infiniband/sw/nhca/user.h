@@ -120,8 +120,8 @@ struct nhca_user {
 extern struct nhca_users nhca_host_users;
 
 /*
- * what a small nhca_user_share leaves to each user of pools with few elements: one table of TCEs for
- * each of the three sizes of pages, and another one
+ * what a small nhca_user_share leaves to each user of pools with few elements: one table of TCEs
+ * for each of the three sizes of pages, and another one
  */
 #define NHCA_SHARE_MIN		4L
 

@@ -102,8 +102,8 @@ void nhca_pageref_begin(struct nhca_pageref_queue *q, struct nhca_pageref *ref);
  * @ref:    a reference that is not released
  * @region: the region's pointer to its count
  * Context: live section in which the region's key was checked.
- * Return: false if @ref covers NHCA_PAGEREF_REGIONS other regions already, or if there is no memory:
- * the caller must copy the bytes.
+ * Return: false if @ref covers NHCA_PAGEREF_REGIONS other regions already, or if there is no
+ * memory: the caller must copy the bytes.
  */
 bool nhca_pageref_add(struct nhca_pageref *ref, struct nhca_pageref_region **region);
 

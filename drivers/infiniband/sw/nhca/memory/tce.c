@@ -106,7 +106,10 @@ static void table_uncharge(struct nhca_user *user)
 	nhca_pool_uncharge(&nhca_host_users, user, NHCA_POOL_TCE_TABLES, 1);
 }
 
-/* Return: directory for an unused table of the class @shift, whose gaps are set up; NULL: no memory. */
+/*
+ * Set up the gaps of an unused table of the class @shift.
+ * Return: its directory; NULL: no memory.
+ */
 static u64 **table_prepare(unsigned int i, unsigned int shift)
 {
 	u64 **dir = kvcalloc(table_leaves(shift), sizeof(*dir), GFP_KERNEL_ACCOUNT);

@@ -168,12 +168,18 @@ static u32 user_in(struct cred *cred, u32 uid, const struct user_namespace *ns)
  */
 static void subordinate_test(struct kunit *test)
 {
-	static const struct user_namespace mine = { .parent = &init_user_ns, .owner = KUIDT_INIT(1000) };
+	static const struct user_namespace mine = {
+		.parent = &init_user_ns,
+		.owner = KUIDT_INIT(1000),
+	};
 	static const struct user_namespace inner = {
 		.parent = (struct user_namespace *)&mine,
 		.owner = KUIDT_INIT(100007),
 	};
-	static const struct user_namespace roots = { .parent = &init_user_ns, .owner = GLOBAL_ROOT_UID };
+	static const struct user_namespace roots = {
+		.parent = &init_user_ns,
+		.owner = GLOBAL_ROOT_UID,
+	};
 	static const struct user_namespace inside = {
 		.parent = (struct user_namespace *)&roots,
 		.owner = KUIDT_INIT(200005),
