@@ -57,7 +57,7 @@ static int nhca_cq_setup(struct nhca_cq *cq, const struct ib_cq_init_attr *attr,
 			 struct ib_udata *udata)
 {
 	struct nhca_ring_user user = { .uc = nhca_udata_uc(udata) };
-	struct nhca_create_cq_resp resp;
+	struct nhca_create_cq_resp resp = {};
 	struct nhca_create_cq_cmd cmd;
 	int err;
 
@@ -168,7 +168,7 @@ static int nhca_cq_swap(struct nhca_cq *cq, struct nhca_ring *ring)
 static int nhca_cq_resize(struct nhca_cq *cq, u32 cqe, struct ib_udata *udata)
 {
 	struct nhca_ring_user user = { .uc = nhca_udata_uc(udata) };
-	struct nhca_resize_cq_resp resp;
+	struct nhca_resize_cq_resp resp = {};
 	struct nhca_resize_cq_cmd cmd;
 	struct nhca_ring ring;
 	int err;

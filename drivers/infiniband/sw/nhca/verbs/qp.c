@@ -99,7 +99,7 @@ static int transport_create(struct nhca_qp *qp, struct ib_qp_init_attr *init,
 			    struct ib_udata *udata)
 {
 	struct nhca_qp_rings rings = {};
-	struct nhca_create_qp_resp resp;
+	struct nhca_create_qp_resp resp = {};
 	struct nhca_create_qp_cmd cmd;
 	int err;
 

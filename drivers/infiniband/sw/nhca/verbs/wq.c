@@ -52,7 +52,7 @@ struct ib_wq *nhca_create_wq(struct ib_pd *pd, struct ib_wq_init_attr *init,
 	};
 	struct nhca_dev *dev = to_nhca_dev(pd->device);
 	struct nhca_qp_rings rings = {};
-	struct nhca_create_wq_resp resp;
+	struct nhca_create_wq_resp resp = {};
 	struct nhca_create_wq_cmd cmd;
 	struct nhca_wq *wq;
 	struct nhca_qp *qp;
