@@ -111,7 +111,7 @@ def files(linux):
 
 
 def tracepoints():
-    header = text_of(DRIVER / "observe/trace.h")
+    header = "".join(text_of(path) for path in sorted((DRIVER / "observe").glob("trace*.h")))
     defined = set(re.findall(r"TRACE_EVENT\((\w+)", header) + re.findall(r"DEFINE_EVENT\(\w+,\s*(\w+)", header))
     named = set()
     for path in (*BOOK, *PAGES, *sorted((ROOT / "tools").rglob("*.bt"))):

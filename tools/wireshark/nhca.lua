@@ -18,16 +18,18 @@ local RXETH_VERSION = 0
 
 local PACKET, WRITE, READ_REQUEST, READ_DATA = 0xc0, 0xc1, 0xc2, 0xc3
 local NOTICE, PROBE, STATUS, FENCE = 0xc4, 0xc5, 0xc6, 0xc7
-local READ_CHALLENGE, PROBE_CHALLENGE = 0xd2, 0xd5
+local THIRD_REQUEST, THIRD_WRITE = 0xc8, 0xc9
+local READ_CHALLENGE, PROBE_CHALLENGE, THIRD_CHALLENGE = 0xd2, 0xd5, 0xd8
 local FIRST_CODE, LAST_CODE = 0xc0, 0xdf
 
 local kinds = {
 	[PACKET] = "Packet", [WRITE] = "Write", [READ_REQUEST] = "Read request",
 	[READ_DATA] = "Read data", [NOTICE] = "Notice", [PROBE] = "Probe", [STATUS] = "Status",
 	[FENCE] = "Fence", [READ_CHALLENGE] = "Read challenge", [PROBE_CHALLENGE] = "Probe challenge",
+	[THIRD_REQUEST] = "Third-party request", [THIRD_WRITE] = "Third-party write",
+	[THIRD_CHALLENGE] = "Third-party challenge",
 }
 local reserved = {
-	[0xc8] = "third-party read request", [0xc9] = "third-party write payload",
 	[0xca] = "broadcast write payload", [0xcc] = "half-RDMA write payload",
 	[0xcd] = "half-RDMA read request", [0xce] = "half-RDMA read payload",
 	[0xd0] = "conditional transfers",
@@ -38,11 +40,14 @@ for code = FIRST_CODE, LAST_CODE do
 end
 -- behind: bytes of headers after the RXETH, by kind; has_payload: true for kinds with payload
 local behind = { [READ_REQUEST] = 16, [READ_CHALLENGE] = 16, [PROBE] = 8, [PROBE_CHALLENGE] = 8,
-	[STATUS] = 8, [FENCE] = 8 }
-local has_payload = { [PACKET] = true, [WRITE] = true, [READ_DATA] = true, [STATUS] = true }
-local FENCED = 4
+	[STATUS] = 8, [FENCE] = 8, [THIRD_REQUEST] = 56, [THIRD_CHALLENGE] = 56, [THIRD_WRITE] = 16 }
+local has_payload = { [PACKET] = true, [WRITE] = true, [READ_DATA] = true, [STATUS] = true,
+	[THIRD_WRITE] = true }
+-- kinds that have the bit t
+local has_third = { [THIRD_REQUEST] = true, [THIRD_CHALLENGE] = true, [THIRD_WRITE] = true, [NOTICE] = true }
+local FENCED, FORBIDDEN, TOO_LONG = 4, 5, 6
 local statuses = { [0] = "done", [1] = "partial", [2] = "none", [3] = "violated",
-	[FENCED] = "fenced" }
+	[FENCED] = "fenced", [FORBIDDEN] = "target not allowed", [TOO_LONG] = "segment too long" }
 
 local nhca = Proto("nhca", "nhca rCxt Datagram")
 local f = {}
@@ -73,6 +78,7 @@ for name, title in pairs({ pvo = "PVO", reply_pvo = "Reply PVO" }) do
 end
 field("version", "uint8", "Version", base.DEC, nil, 0xf0)
 field("reserved", "uint8", "Reserved", base.DEC, nil, 0x08)
+field("notify.third", "bool", "Notify the manager", 8, nil, 0x08)
 field("again", "bool", "Answer to a challenge", 8, nil, 0x04)
 field("notify", "uint8", "Notify", base.HEX, { [0] = "nobody", "initiator", "target", "both" }, 0x03)
 field("notify.initiator", "bool", "Notify initiator", 8, nil, 0x01)
@@ -86,6 +92,16 @@ field("cookie", "uint64", "Cookie", base.HEX)
 field("token", "uint64", "Token", base.HEX, nil, nil, "Proves that the requester receives at its address")
 field("status", "uint8", "Status", base.DEC, statuses)
 field("have", "uint32", "Have", base.DEC, nil, nil, "Packets of the transfer that have arrived")
+field("manager.ipv4", "ipv4", "Manager")
+field("manager.ipv6", "ipv6", "Manager")
+field("target.ipv4", "ipv4", "Target")
+field("target.ipv6", "ipv6", "Target")
+field("target.channel", "uint24", "Target channel", base.HEX)
+field("target.channel.key", "uint32", "Target channel key", base.HEX)
+field("target.rcxt.index", "uint32", "Target rCxt index", base.DEC)
+field("target.rcxt.key", "uint32", "Target rCxt key", base.HEX)
+field("part", "uint32", "Part", base.DEC, nil, nil, "Bytes to send, from offset on")
+field("number", "uint32", "Number of the request", base.DEC)
 field("payload", "bytes", "Payload")
 field("bitmap", "bytes", "Bitmap", base.SPACE, "Packets from offset on; the least significant bit is the first")
 field("pad", "bytes", "Pad")
@@ -141,6 +157,12 @@ local function add_pvo(tree, name, bytes)
 	item:add(f[name .. ".offset"], bytes(2, 6), bytes:bitfield(22, 42))
 end
 
+-- A GID: an IPv6 address, or an IPv4-mapped one
+local function add_gid(tree, name, bytes)
+	local mapped = bytes(0, 8):uint64() == UInt64(0) and bytes(8, 4):uint() == 0xffff
+	tree:add(f[name .. (mapped and ".ipv4" or ".ipv6")], mapped and bytes(12, 4) or bytes)
+end
+
 local function packets(total, segment)
 	return total == 0 and 1 or math.ceil(total / segment)
 end
@@ -162,12 +184,21 @@ local function misfit(x, payload)
 	if packets(x.total, x.segment) > MAX_PACKETS then return "more than 16384 packets" end
 	if x.offset % x.segment ~= 0 then return "offset is no multiple of segment" end
 	if x.offset ~= 0 and x.offset >= x.total then return "offset is not less than total" end
-	if x.code == WRITE or x.code == READ_DATA then
+	if x.code ~= NOTICE and has_third[x.code] and (not x.third or x.initiator) then
+		return "notifies another end than the manager"
+	end
+	if x.part then
+		local left = x.total - x.offset
+		local whole = x.part ~= 0 and x.part < left and x.part % x.segment == 0
+		if x.length ~= 0 then return "length is not 0" end
+		return x.part ~= left and not whole and "part is not whole packets" or nil
+	end
+	if x.code == WRITE or x.code == READ_DATA or x.code == THIRD_WRITE then
 		local due = math.min(x.segment, x.total - x.offset)
 		return x.length ~= due and string.format("length should be %d", due) or nil
 	end
 	if x.code == STATUS then
-		if x.status > FENCED then return "unknown status" end
+		if x.status > TOO_LONG then return "unknown status" end
 		if x.length > MAX_FRAME then return "longer than a frame" end
 		local bits = packets(x.total - x.offset, x.segment)
 		return x.length > math.ceil(bits / 8) and "more bits than packets from offset on" or nil
@@ -182,7 +213,8 @@ local function add_rxeth(tree, code, h)
 	local x = {
 		code = code, tid = h(16, 4):uint(), total = h(20, 4):uint(), offset = h(24, 4):uint(),
 		length = h(28, 2):uint(), segment = h(30, 2):uint(), version = h(40, 1):bitfield(0, 4),
-		rcxt = h(8, 4):uint(),
+		rcxt = h(8, 4):uint(), third = h(40, 1):bitfield(4, 1) == 1,
+		initiator = h(40, 1):bitfield(7, 1) == 1,
 	}
 	tree:add(f["channel.key"], h(0, 4))
 	tree:add(f.job, h(4, 4))
@@ -200,7 +232,7 @@ local function add_rxeth(tree, code, h)
 	end
 	add_pvo(tree, "pvo", h(32, 8))
 	tree:add(f.version, h(40, 1))
-	tree:add(f.reserved, h(40, 1))
+	tree:add(f[has_third[code] and "notify.third" or "reserved"], h(40, 1))
 	tree:add(f.again, h(40, 1))
 	local notify = tree:add(f.notify, h(40, 1))
 	notify:add(f["notify.initiator"], h(40, 1))
@@ -210,7 +242,21 @@ local function add_rxeth(tree, code, h)
 	tree:add(f[code == PACKET and "src.channel.key.upper" or "src.rcxt.index"], h(48, 4))
 	tree:add(f["src.rcxt.key"], h(52, 4))
 	tree:add(f.cookie, h(56, 8))
-	if code == READ_REQUEST or code == READ_CHALLENGE then
+	if code == THIRD_REQUEST or code == THIRD_CHALLENGE then
+		local at = RXETH
+		add_pvo(tree, "reply_pvo", h(at, 8))
+		tree:add(f.token, h(at + 8, 8))
+		add_gid(tree, "target", h(at + 16, 16))
+		tree:add(f["target.channel"], h(at + 33, 3))
+		tree:add(f["target.channel.key"], h(at + 36, 4))
+		tree:add(f["target.rcxt.index"], h(at + 40, 4))
+		tree:add(f["target.rcxt.key"], h(at + 44, 4))
+		x.part = h(at + 48, 4):uint()
+		tree:add(f.part, h(at + 48, 4))
+		tree:add(f.number, h(at + 52, 4))
+	elseif code == THIRD_WRITE then
+		add_gid(tree, "manager", h(RXETH, 16))
+	elseif code == READ_REQUEST or code == READ_CHALLENGE then
 		add_pvo(tree, "reply_pvo", h(RXETH, 8))
 		tree:add(f.token, h(RXETH + 8, 8))
 	elseif code == PROBE or code == PROBE_CHALLENGE or code == FENCE then

@@ -18,7 +18,7 @@
 static_assert(offsetof(struct nhca_channel, qp) == 0, "channel and QP");
 static_assert(NHCADV_CHANNEL_COUNTERS * sizeof(uint64_t) ==
 	      sizeof(((struct nhca_channel_info *)NULL)->counters) &&
-	      NHCADV_CHALLENGED + 1 == NHCA_CH_COUNTERS &&
+	      NHCADV_DROP_MANAGER + 1 == NHCA_CH_COUNTERS &&
 	      (int)NHCADV_DROP_SEGMENT == NHCA_CH_DROP_SEGMENT &&
 	      (int)NHCADV_DROP_FIFO == NHCA_CH_DROP_FIFO &&
 	      (int)NHCADV_DROP_STALE == NHCA_CH_DROP_STALE &&

@@ -126,6 +126,7 @@ enum nhca_wr_opcode {
 	NHCA_WR_CH_CANCEL		= 67,
 	NHCA_WR_CH_PROBE		= 68,
 	NHCA_WR_CH_FENCE		= 69,
+	NHCA_WR_CH_MOVE			= 70,
 };
 
 /* nhca_send_wqe.flags: the values of enum ib_send_flags / ibv_send_flags */
@@ -145,7 +146,7 @@ enum nhca_wr_opcode {
 #define NHCA_NOTIFY_INITIATOR	(1u << 0)
 #define NHCA_NOTIFY_TARGET	(1u << 1)
 
-/* nhca_rcxt_wr.flags: NHCA_WR_CH_WRITE: retransmit a part of an earlier transfer */
+/* nhca_rcxt_wr.flags: NHCA_WR_CH_WRITE, NHCA_WR_CH_MOVE: send a part of an earlier one again */
 #define NHCA_RCXT_WR_RETRANSMIT	(1u << 0)
 
 /* Limits of a transfer, in bytes and in packets */
@@ -189,6 +190,15 @@ enum nhca_wr_opcode {
  * before.  If a write is canceled, or its rCxt released, while packets of the write are being sent,
  * a signaled write completes with IB_WC_WR_FLUSH_ERR, and an unsignaled one has no CQE.
  * Probe: the peer answers with a frame NHCA_FRAME_STATUS, unless a packet is lost.
+ * Move (NHCA_FEATURE_MOVE): a third-party transfer.  The peer (chan.ah_id, remote_qpn, remote_key,
+ * remote_rcxt) is the source; the struct nhca_rcxt_target that follows this struct names the
+ * target.  The source writes from @remote_pvo to @local_pvo, which is a PVO of the target's host.
+ * @notify has NHCA_NOTIFY_INITIATOR, and perhaps NHCA_NOTIFY_TARGET for the target.  The work
+ * request completes when the request has been sent; NHCA_WC_CH_MOVE says that the target has placed
+ * all bytes.  @segment is at most nhca_channel_info.segment of source and target less
+ * NHCA_MOVE_HEADER.  A source that refuses the request answers with a frame NHCA_FRAME_STATUS,
+ * whose status is NHCA_TRANSFER_FORBIDDEN, NHCA_TRANSFER_TOO_LONG or NHCA_TRANSFER_PROT_ERR.  With
+ * NHCA_RCXT_WR_RETRANSMIT, the source sends @length bytes from @offset on again.
  * Fence (NHCA_FEATURE_FENCE): the peer cancels the transfer of its rCxt.  The kernel uses only @tid
  * and both rCxts; the other fields are 0.  The peer answers with a frame NHCA_FRAME_STATUS, whose
  * status is NHCA_TRANSFER_FENCED or NHCA_TRANSFER_COMPLETE.  The peer does not answer if a packet
@@ -216,6 +226,25 @@ struct nhca_rcxt_wr {
 	__u16 reserved;
 };
 
+/* Bytes of headers that payload of a third-party transfer has in addition to that of a write */
+#define NHCA_MOVE_HEADER	16
+
+/**
+ * struct nhca_rcxt_target - target of NHCA_WR_CH_MOVE, after struct nhca_rcxt_wr
+ * @rcxt:  its rCxt
+ * @key:   lower 32 bits of the key of its channel
+ * @ah_id: number of an address handle of its host
+ * @qpn:   QPN of its channel
+ * @reserved: 0
+ */
+struct nhca_rcxt_target {
+	__aligned_u64 rcxt;
+	__u32 key;
+	__u32 ah_id;
+	__u32 qpn;
+	__u32 reserved;
+};
+
 /**
  * struct nhca_send_wqe - one send work request, as posted
  * @wr_id:     returned in the completion
@@ -235,7 +264,8 @@ struct nhca_rcxt_wr {
  *             that completions at the peer return; rCxts of both sides (NHCA_RCXT_ID())
  * @sge:       scatter/gather elements
  * @data:      inline data
- * @rcxt:      NHCA_WR_CH_* except NHCA_WR_CH_PACKET: one element; @num_sge is 0
+ * @rcxt:      NHCA_WR_CH_* except NHCA_WR_CH_PACKET: one element; @num_sge is 0.  NHCA_WR_CH_MOVE:
+ *             a struct nhca_rcxt_target follows
  */
 struct nhca_send_wqe {
 	__aligned_u64 wr_id;
@@ -324,6 +354,7 @@ struct nhca_recv_wqe {
  *                    side
  * @NHCA_WC_CH_WRITE: send CQ: all bytes of a write were placed at the peer
  * @NHCA_WC_CH_READ:  send CQ: all bytes of a read were placed in local memory
+ * @NHCA_WC_CH_MOVE:  send CQ: the target of a third-party transfer has placed all bytes
  * @NHCA_WC_CH_FRAME: receive CQ: a frame was filled; nhca_cqe.chan.frame is its index, which counts
  *                    all frames, modulo 2^32
  * @NHCA_WC_CH_REMOTE_WRITE: receive CQ: all bytes of a peer's write were placed in local memory
@@ -343,6 +374,7 @@ enum nhca_channel_wc {
 	NHCA_WC_CH_FRAME	= 0xc3,
 	NHCA_WC_CH_REMOTE_WRITE	= 0xc4,
 	NHCA_WC_CH_REMOTE_READ	= 0xc5,
+	NHCA_WC_CH_MOVE		= 0xc6,
 };
 
 /*
@@ -481,6 +513,8 @@ static inline __u64 nhca_ring_bytes(__u32 entries, __u32 stride)
 
 /* Regions of files and block devices: struct nhca_reg_mr_cmd, NHCA_OBJECT_DIRECT_POOL */
 #define NHCA_FEATURE_DIRECT	(1u << 8)
+/* Third-party transfers: NHCA_WR_CH_MOVE, NHCA_METHOD_CHANNEL_TARGET */
+#define NHCA_FEATURE_MOVE	(1u << 9)
 
 /**
  * struct nhca_alloc_ucontext_resp - response of IB_USER_VERBS_CMD_GET_CONTEXT
@@ -587,71 +621,6 @@ struct nhca_create_ah_resp {
 #define NHCA_RCXT_ID(index, key)	((__u64)(key) << 32 | (index))
 #define NHCA_RCXT_INDEX(id)		((__u32)(id))
 #define NHCA_RCXT_KEY(id)		((__u32)((id) >> 32))
-
-/* Bytes of a slot of the receive FIFO, and of its payload */
-#define NHCA_FRAME_SIZE		2048
-#define NHCA_FRAME_DATA		1984
-
-/* Maximum number of slots of a receive FIFO */
-#define NHCA_MAX_FRAMES		32768
-
-enum nhca_frame_kind {
-	NHCA_FRAME_PACKET	= 1,
-	NHCA_FRAME_STATUS	= 2,
-};
-
-/* nhca_frame.status: state of a transfer at the peer's rCxt that a probe or fence named */
-enum nhca_transfer_status {
-	NHCA_TRANSFER_COMPLETE	= 0,	/* all bytes are placed */
-	NHCA_TRANSFER_PARTIAL	= 1,	/* not complete; the frame has a bitmap of packets */
-	NHCA_TRANSFER_NONE	= 2,	/* no packet arrived, or the rCxt has another transfer */
-	NHCA_TRANSFER_PROT_ERR	= 3,	/* memory protection refused a packet */
-	NHCA_TRANSFER_FENCED	= 4,	/* canceled by a fence: no byte is placed any more */
-};
-
-/**
- * struct nhca_frame - a slot of the receive FIFO
- * @seq:     index of the frame + 1, modulo 2^32.  The kernel writes @seq after the other members,
- *           with release semantics, and only then is the frame valid.  prod does not say that a
- *           frame is valid, because several CPUs fill frames concurrently
- * @kind:    enum nhca_frame_kind
- * @status:  NHCA_FRAME_STATUS: enum nhca_transfer_status
- * @length:  bytes of @data
- * @src_key: key of the peer's channel; NHCA_FRAME_STATUS: only the lower 32 bits of the key
- * @src_rcxt, @rcxt: NHCA_FRAME_STATUS: the peer's rCxt that the probe or fence named, and the local
- *           rCxt
- * @tid, @total, @segment: NHCA_FRAME_STATUS: the transfer, as the probe named it; after a fence
- *           only @tid is valid
- * @offset:  NHCA_FRAME_STATUS: offset of the first packet that @data reports
- * @cookie:  cookie of the peer's work request; NHCA_FRAME_STATUS: cookie of the probe or fence
- * @received: NHCA_FRAME_STATUS: number of packets of the transfer that the peer has received
- * @src_channel: the peer's channel
- * @reserved: 0
- * @data:    payload; NHCA_FRAME_STATUS, NHCA_TRANSFER_PARTIAL: bit i % 8 of byte i / 8 is set if
- *           packet @offset / @segment + i was received
- *
- * The FIFO is a ring (struct nhca_ring_hdr).  The kernel owns prod, which counts the frames that
- * it has begun to fill; user space owns cons.  If the FIFO is full, the kernel drops and counts
- * packets (NHCA_CH_DROP_FIFO).
- */
-struct nhca_frame {
-	__u32 seq;
-	__u8 kind;
-	__u8 status;
-	__u16 length;
-	__aligned_u64 src_key;
-	__aligned_u64 src_rcxt;
-	__aligned_u64 rcxt;
-	__u32 tid;
-	__u32 total;
-	__u32 offset;
-	__u16 segment;
-	__u16 reserved;
-	__aligned_u64 cookie;
-	__u32 received;
-	__u32 src_channel;
-	__u8 data[NHCA_FRAME_DATA];
-};
 
 /**
  * struct nhca_create_channel_cmd - command of create QP, type IB_QPT_DRIVER

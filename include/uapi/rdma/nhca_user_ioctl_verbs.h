@@ -38,6 +38,23 @@ struct nhca_channel_modify {
 	__u32 quantum;
 };
 
+/* nhca_channel_target.op */
+#define NHCA_CHANNEL_TARGET_ALLOW	1
+#define NHCA_CHANNEL_TARGET_REVOKE	2
+
+/* Maximum number of targets that a channel allows */
+#define NHCA_MAX_TARGETS		64
+
+/**
+ * struct nhca_channel_target - NHCA_ATTR_CHANNEL_TARGET_CMD
+ * @op:    NHCA_CHANNEL_TARGET_*
+ * @ah_id: number of an address handle of the target's host, of the channel's PD
+ */
+struct nhca_channel_target {
+	__u32 op;
+	__u32 ah_id;
+};
+
 /**
  * enum nhca_channel_counter - counters of a channel.  NHCA_CH_DROP_* except NHCA_CH_DROP_CQ count
  * received packets that were dropped, by reason
@@ -67,11 +84,15 @@ struct nhca_channel_modify {
  * @NHCA_CH_DROP_PVO_ACCESS: PVO: the memory does not have this access right
  * @NHCA_CH_DROP_PVO_PAGE: PVO: the memory is being deregistered
  * @NHCA_CH_DROP_ERROR:    the channel is in the error state
- * @NHCA_CH_DROP_SEGMENT:  read request: its segment exceeds nhca_channel_info.segment
+ * @NHCA_CH_DROP_SEGMENT:  read request or third-party request: its segment exceeds what this host
+ *                         can send
  * @NHCA_CH_FENCED:        transfers that a fence of a peer canceled
- * @NHCA_CH_CHALLENGED:    read requests, and probes whose answer has a bitmap, that had no valid
- *                         token
- * @NHCA_CH_COUNTERS:      number of counters in this version of the header
+ * @NHCA_CH_CHALLENGED:    read requests, third-party requests, and probes whose answer has a
+ *                         bitmap, that had no valid token
+ * @NHCA_CH_DROP_TARGET:   third-party requests whose target the program has not allowed, and
+ *                         third-party transfers that ended because the program revoked the target
+ * @NHCA_CH_DROP_MANAGER:  third-party payload whose manager has an impossible GID
+ * @NHCA_CH_COUNTERS:      number of counters that this header knows
  */
 enum nhca_channel_counter {
 	NHCA_CH_SENT_PACKETS,
@@ -100,6 +121,8 @@ enum nhca_channel_counter {
 	NHCA_CH_DROP_SEGMENT,
 	NHCA_CH_FENCED,
 	NHCA_CH_CHALLENGED,
+	NHCA_CH_DROP_TARGET,
+	NHCA_CH_DROP_MANAGER,
 	NHCA_CH_COUNTERS
 };
 
@@ -231,6 +254,76 @@ struct nhca_direct_info {
 	__u32 dirty;
 	__u32 reserved;
 	__aligned_u64 flushes;
+};
+
+/* ---- receive FIFO of a channel ---- */
+
+/* Bytes of a slot of the receive FIFO, and of its payload */
+#define NHCA_FRAME_SIZE		2048
+#define NHCA_FRAME_DATA		1984
+
+/* Maximum number of slots of a receive FIFO */
+#define NHCA_MAX_FRAMES		32768
+
+enum nhca_frame_kind {
+	NHCA_FRAME_PACKET	= 1,
+	NHCA_FRAME_STATUS	= 2,
+};
+
+/* nhca_frame.status: state of a transfer at the peer's rCxt that a probe or fence named */
+enum nhca_transfer_status {
+	NHCA_TRANSFER_COMPLETE	= 0,	/* all bytes are placed */
+	NHCA_TRANSFER_PARTIAL	= 1,	/* not complete; the frame has a bitmap of packets */
+	NHCA_TRANSFER_NONE	= 2,	/* no packet arrived, or the rCxt has another transfer */
+	NHCA_TRANSFER_PROT_ERR	= 3,	/* memory protection refused a packet */
+	NHCA_TRANSFER_FENCED	= 4,	/* canceled by a fence: no byte is placed any more */
+	/* NHCA_WR_CH_MOVE: the source has refused the request, and sends nothing */
+	NHCA_TRANSFER_FORBIDDEN	= 5,	/* its program has not allowed the target */
+	NHCA_TRANSFER_TOO_LONG	= 6,	/* its MTU is too small for the segment */
+};
+
+/**
+ * struct nhca_frame - a slot of the receive FIFO
+ * @seq:     index of the frame + 1, modulo 2^32.  The kernel writes @seq after the other members,
+ *           with release semantics, and only then is the frame valid.  prod does not say that a
+ *           frame is valid, because several CPUs fill frames concurrently
+ * @kind:    enum nhca_frame_kind
+ * @status:  NHCA_FRAME_STATUS: enum nhca_transfer_status
+ * @length:  bytes of @data
+ * @src_key: key of the peer's channel; NHCA_FRAME_STATUS: only the lower 32 bits of the key
+ * @src_rcxt, @rcxt: NHCA_FRAME_STATUS: the peer's rCxt that the probe or fence named, and the local
+ *           rCxt
+ * @tid, @total, @segment: NHCA_FRAME_STATUS: the transfer, as the probe named it; after a fence
+ *           only @tid is valid
+ * @offset:  NHCA_FRAME_STATUS: offset of the first packet that @data reports
+ * @cookie:  cookie of the peer's work request; NHCA_FRAME_STATUS: cookie of the probe or fence
+ * @received: NHCA_FRAME_STATUS: number of packets of the transfer that the peer has received
+ * @src_channel: the peer's channel
+ * @reserved: 0
+ * @data:    payload; NHCA_FRAME_STATUS, NHCA_TRANSFER_PARTIAL: bit i % 8 of byte i / 8 is set if
+ *           packet @offset / @segment + i was received
+ *
+ * The FIFO is a ring (struct nhca_ring_hdr).  The kernel owns prod, which counts the frames that
+ * it has begun to fill; user space owns cons.  If the FIFO is full, the kernel drops and counts
+ * packets (NHCA_CH_DROP_FIFO).
+ */
+struct nhca_frame {
+	__u32 seq;
+	__u8 kind;
+	__u8 status;
+	__u16 length;
+	__aligned_u64 src_key;
+	__aligned_u64 src_rcxt;
+	__aligned_u64 rcxt;
+	__u32 tid;
+	__u32 total;
+	__u32 offset;
+	__u16 segment;
+	__u16 reserved;
+	__aligned_u64 cookie;
+	__u32 received;
+	__u32 src_channel;
+	__u8 data[NHCA_FRAME_DATA];
 };
 
 #endif /* NHCA_USER_IOCTL_VERBS_H */

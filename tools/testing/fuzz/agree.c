@@ -13,12 +13,16 @@ static void show(const struct nhca_hdr *h)
 	u8 p[NHCA_HDRS_MAX];
 	unsigned int i, size = nhca_hdr_encode(h, p);
 
-	printf(" %u %u %u %u %u %u %u %u %u %u %u %llu %u %u %u %u %u %u %u %llu %llu %llu %u %u ",
+	printf(" %u %u %u %u %u %u %u %u %u %u %u %llu %u %u %u %u %u %u %u %u %llu %llu %llu %u %u ",
 	       h->opcode, h->qpn, x->key, x->job, x->rcxt.index, x->rcxt.key, x->tid, x->total,
 	       x->offset, x->length, x->segment, (unsigned long long)x->pvo, x->version,
-	       x->again, x->notify, x->src_channel, x->src_key, x->src_rcxt.index, x->src_rcxt.key,
+	       !!(x->notify & NHCA_RX_NOTIFY_THIRD), x->again, x->notify & NHCA_RX_NOTIFY_MASK, x->src_channel, x->src_key, x->src_rcxt.index, x->src_rcxt.key,
 	       (unsigned long long)x->cookie, (unsigned long long)x->reply_pvo,
 	       (unsigned long long)x->token, x->status, x->have);
+	for (i = 0; i < sizeof(x->gid); i++)
+		printf("%02x", x->gid[i]);
+	printf(" %u %u %u %u %u %u ", x->target_channel, x->target_key, x->target_rcxt.index,
+	       x->target_rcxt.key, x->part, x->number);
 	for (i = 0; i < size; i++)
 		printf("%02x", p[i]);
 }

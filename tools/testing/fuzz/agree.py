@@ -19,7 +19,7 @@ import rcxt             # noqa: E402
 from roce import bth    # noqa: E402
 
 COUNT = 40000
-NOT_DECODED = ("reserved", "payload")
+NOT_DECODED = ("payload",)
 
 
 def number(rnd, bits):
@@ -31,7 +31,7 @@ def good(rnd):
     """A random valid packet."""
     opcode = rnd.choice(rcxt.KINDS)
     widths = {"channel": 24, "key": 32, "job": 32, "rcxt": 32, "rcxt_key": 32, "tid": 32, "pvo": 64,
-              "reserved": 1, "again": 1, "notify": 2, "src_channel": 24, "src_key": 32, "src_rcxt": 32,
+              "third": 1, "again": 1, "notify": 2, "src_channel": 24, "src_key": 32, "src_rcxt": 32,
               "src_rcxt_key": 32, "cookie": 64}
     fields = {name: number(rnd, bits) for name, bits in widths.items()}
     if opcode == rcxt.PACKET:
@@ -43,11 +43,19 @@ def good(rnd):
     count = rcxt.packets(total, segment)
     offset = segment * rnd.choice((0, count - 1, rnd.randrange(count)))
     size = 0
-    if opcode in (rcxt.WRITE, rcxt.READ_DATA):
+    if opcode in (*rcxt.OF_THIRD, rcxt.THIRD_WRITE):
+        fields.update(third=1, notify=2 * rnd.randrange(2), gid=rnd.randbytes(16))
+    if opcode in (rcxt.WRITE, rcxt.READ_DATA, rcxt.THIRD_WRITE):
         size = min(segment, total - offset)
     elif opcode == rcxt.STATUS:
         size = rnd.randrange(min(rcxt.MAX_FRAME, -(-rcxt.packets(total - offset, segment) // 8)) + 1)
-        fields.update(status=rnd.randrange(5), have=number(rnd, 32))
+        fields.update(status=rnd.randrange(7), have=number(rnd, 32))
+    elif opcode in rcxt.OF_THIRD:
+        left = total - offset
+        fields.update(reply_pvo=number(rnd, 64), token=number(rnd, 64), target_channel=number(rnd, 24),
+                      target_key=number(rnd, 32), target_rcxt=number(rnd, 32), number=number(rnd, 32),
+                      target_rcxt_key=number(rnd, 32),
+                      part=rnd.choice((left, left // segment * segment or left, min(segment, left))))
     elif opcode in rcxt.OF_READ:
         fields.update(reply_pvo=number(rnd, 64), token=number(rnd, 64))
     elif opcode in rcxt.WITH_TOKEN:
@@ -60,8 +68,10 @@ def good(rnd):
 
 def spoilt(rnd, packet):
     """The packet with a small change of one field or of its size."""
-    name = rnd.choice(("total", "offset", "length", "segment", "version", "status", "opcode", "payload"))
-    limits = {"length": 65535, "segment": 65535, "version": 15, "status": 255, "opcode": 0xdf}
+    name = rnd.choice(("total", "offset", "length", "segment", "version", "status", "opcode", "payload", "part",
+                       "third", "notify"))
+    limits = {"length": 65535, "segment": 65535, "version": 15, "status": 255, "opcode": 0xdf,
+              "third": 1, "notify": 3}
     if name == "payload":
         size = min(max(0, len(packet.payload) + rnd.choice((-4, -1, 1, 4, 64))), 65535)
         return dataclasses.replace(packet, payload=bytes(size), length=rnd.choice((packet.length, size)))
@@ -97,8 +107,11 @@ def expected(data):
     if verdict != "ok":
         return verdict
     packet = rcxt.parse(data)
-    fields = [str(value) for name, value in dataclasses.asdict(packet).items() if name not in NOT_DECODED]
-    headers = data[:rcxt.BTH] + dataclasses.replace(packet, reserved=0).headers()
+    if packet.opcode not in rcxt.WITH_THIRD:
+        packet = dataclasses.replace(packet, third=0)
+    fields = [value.hex() if isinstance(value, bytes) else str(value)
+              for name, value in dataclasses.asdict(packet).items() if name not in NOT_DECODED]
+    headers = data[:rcxt.BTH] + packet.headers()
     return " ".join([verdict, *fields, headers.hex()])
 
 

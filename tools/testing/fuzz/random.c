@@ -11,7 +11,7 @@
 #include "bth.h"
 #include "wire.h"
 
-#define PACKET_MAX	160
+#define PACKET_MAX	200
 
 static u64 seed = 0x2545f4914f6cdd1dULL;
 
@@ -44,9 +44,15 @@ static void rxeth(u8 *p, size_t payload)
 	x.status %= p[0] == NHCA_RX_NOTICE ? 1 : NHCA_RX_ST_MAX;
 	x.length = payload;
 	x.segment = 64 + 4 * draw(9);
-	x.offset = p[0] == NHCA_RX_WRITE || p[0] == NHCA_RX_READ_DATA || p[0] == NHCA_RX_STATUS ||
+	if (p[0] == NHCA_RX_THIRD_REQUEST || p[0] == NHCA_RX_THIRD_CHALLENGE || p[0] == NHCA_RX_THIRD_WRITE)
+		x.notify = NHCA_RX_NOTIFY_THIRD | (x.notify & NHCA_RX_NOTIFY_TARGET);
+	x.offset = p[0] == NHCA_RX_WRITE || p[0] == NHCA_RX_THIRD_WRITE || p[0] == NHCA_RX_READ_DATA || p[0] == NHCA_RX_STATUS ||
 		   p[0] == NHCA_RX_PROBE ? before * x.segment : 0;
 	x.total = x.offset + (p[0] == NHCA_RX_STATUS ? payload * 8 * x.segment : payload);
+	if (p[0] == NHCA_RX_THIRD_REQUEST || p[0] == NHCA_RX_THIRD_CHALLENGE) {
+		x.total = before * x.segment + draw(2);
+		x.part = draw(4) ? x.total : draw(before + 1) * x.segment;
+	}
 	nhca_rxeth_encode(&x, p[0], p + NHCA_BTH_LEN);
 }
 

@@ -18,9 +18,9 @@
 } while (0)
 
 /*
- * Clear the reserved bits, which the decoder does not store: in BTH byte 8, DETH byte 4,
- * XRCETH byte 0, FETH bits 31:6, the last 16 bytes of a CNP, RXETH byte 40, and bytes 1 to 3 after
- * the RXETH of a status.
+ * Clear the reserved bits, which the decoder does not keep: in BTH byte 8, DETH byte 4, XRCETH byte 0,
+ * FETH bits 31:6, the last 16 bytes of a CNP, RXETH byte 40 (except of kinds with a third party), bytes 1 to 3
+ * after the RXETH of a status, and byte 32 after that of a third-party request or challenge
  */
 static void clear_reserved(const struct nhca_opinfo *info, u8 *p)
 {
@@ -35,8 +35,11 @@ static void clear_reserved(const struct nhca_opinfo *info, u8 *p)
 	}
 	if (p[0] == NHCA_OPCODE_CNP)
 		memset(p + NHCA_BTH_LEN, 0, 16);
-	if (info->flags & NHCA_OPF_RXETH)
+	if (info->flags & NHCA_OPF_RXETH && p[0] != NHCA_RX_THIRD_REQUEST && p[0] != NHCA_RX_THIRD_CHALLENGE &&
+	    p[0] != NHCA_RX_THIRD_WRITE && p[0] != NHCA_RX_NOTICE)
 		p[NHCA_BTH_LEN + 40] &= 0xf7;
+	if (p[0] == NHCA_RX_THIRD_REQUEST || p[0] == NHCA_RX_THIRD_CHALLENGE)
+		p[NHCA_BTH_LEN + NHCA_RXETH_LEN + 32] = 0;
 	if (p[0] == NHCA_RX_STATUS)
 		memset(p + NHCA_BTH_LEN + NHCA_RXETH_LEN + 1, 0, 3);
 }
@@ -46,7 +49,7 @@ static void check_transfer(const struct nhca_rxeth *x, u8 opcode, size_t payload
 {
 	u32 packets, index;
 
-	MUST(x->version == NHCA_RXETH_VERSION && x->notify <= NHCA_RX_NOTIFY_MASK);
+	MUST(x->version == NHCA_RXETH_VERSION && x->notify <= (NHCA_RX_NOTIFY_MASK | NHCA_RX_NOTIFY_THIRD));
 	MUST(x->src_channel <= NHCA_QPN_MASK && x->length == payload);
 	MUST(x->total <= NHCA_RCXT_MAX_LEN && x->offset + x->length <= NHCA_RCXT_MAX_LEN);
 	if (opcode == NHCA_RX_PACKET) {
@@ -61,6 +64,11 @@ static void check_transfer(const struct nhca_rxeth *x, u8 opcode, size_t payload
 		MUST(x->length <= NHCA_RX_MAX_PACKET && index / 8 + x->length <= packets / 8 + 1);
 	else
 		MUST(x->offset + x->length <= x->total);
+	if (opcode == NHCA_RX_THIRD_REQUEST || opcode == NHCA_RX_THIRD_CHALLENGE) {
+		MUST(x->part <= x->total && x->offset <= x->total - x->part);
+		MUST(x->offset + x->part == x->total || x->part % x->segment == 0);
+		MUST(x->part || !x->total);
+	}
 	MUST(x->status < NHCA_RX_ST_MAX);
 }
 

@@ -10,11 +10,12 @@ import struct
 from roce import bth
 
 KINDS = PACKET, WRITE, READ_REQUEST, READ_DATA, NOTICE, PROBE, STATUS, FENCE, \
-    READ_CHALLENGE, PROBE_CHALLENGE = *range(0xc0, 0xc8), 0xd2, 0xd5
-RESERVED = (0xc8, 0xc9, 0xca, 0xcc, 0xcd, 0xce, 0xd0)
+    THIRD_REQUEST, THIRD_WRITE, READ_CHALLENGE, PROBE_CHALLENGE, THIRD_CHALLENGE = \
+    *range(0xc0, 0xca), 0xd2, 0xd5, 0xd8
+RESERVED = (0xca, 0xcc, 0xcd, 0xce, 0xd0)
 
 NOTIFY_INITIATOR, NOTIFY_TARGET = 1, 2
-DONE, PARTIAL, NONE, VIOLATED, FENCED = range(5)
+DONE, PARTIAL, NONE, VIOLATED, FENCED, FORBIDDEN, TOO_LONG = range(7)
 
 MAX_TRANSFER = 1 << 24
 MAX_PACKETS = 16384
@@ -26,9 +27,13 @@ RXETH = struct.Struct("!7I2HQ4IQ")
 REPLY = struct.Struct("!QQ")
 TOKEN = struct.Struct("!Q")
 PROGRESS = struct.Struct("!II")
+THIRD = struct.Struct("!QQ16s6I")
+GID = struct.Struct("!16s")
+OF_THIRD = (THIRD_REQUEST, THIRD_CHALLENGE)
+WITH_THIRD = (*OF_THIRD, THIRD_WRITE, NOTICE)    # packets that have the bit t
 OF_READ, WITH_TOKEN = (READ_REQUEST, READ_CHALLENGE), (PROBE, PROBE_CHALLENGE, FENCE)
-BEHIND = {STATUS: PROGRESS.size, **dict.fromkeys(OF_READ, REPLY.size),
-          **dict.fromkeys(WITH_TOKEN, TOKEN.size)}
+BEHIND = {STATUS: PROGRESS.size, THIRD_WRITE: GID.size, **dict.fromkeys(OF_THIRD, THIRD.size),
+          **dict.fromkeys(OF_READ, REPLY.size), **dict.fromkeys(WITH_TOKEN, TOKEN.size)}
 
 
 def pvo(key, table, offset):
@@ -57,7 +62,7 @@ class Packet:
     segment: int = 0
     pvo: int = 0
     version: int = 0
-    reserved: int = 0
+    third: int = 0                  # the bit t
     again: int = 0
     notify: int = 0
     src_channel: int = 0
@@ -65,10 +70,17 @@ class Packet:
     src_rcxt: int = 0
     src_rcxt_key: int = 0
     cookie: int = 0
-    reply_pvo: int = 0              # in read request and read challenge
-    token: int = 0                  # in read request, read challenge, probe, probe challenge and fence
-    status: int = 0                 # in a status packet, like have
+    reply_pvo: int = 0              # in read and third-party request, and their challenges
+    token: int = 0                  # in these, probe, probe challenge and fence
+    status: int = 0                 # in status, as is have
     have: int = 0
+    gid: bytes = bytes(16)          # in third-party request, challenge and write
+    target_channel: int = 0         # in third-party request and challenge, as are the following
+    target_key: int = 0
+    target_rcxt: int = 0
+    target_rcxt_key: int = 0
+    part: int = 0
+    number: int = 0
     payload: bytes = b""
 
     def __post_init__(self):
@@ -77,12 +89,17 @@ class Packet:
 
     def headers(self):
         """The RXETH, and the extended header of the opcode after it."""
-        flags = self.version << 28 | self.reserved << 27 | self.again << 26 | self.notify << 24
+        flags = self.version << 28 | self.third << 27 | self.again << 26 | self.notify << 24
         data = RXETH.pack(self.key, self.job, self.rcxt, self.rcxt_key, self.tid, self.total,
                           self.offset, self.length, self.segment, self.pvo,
                           flags | self.src_channel, self.src_key, self.src_rcxt,
                           self.src_rcxt_key, self.cookie)
-        if self.opcode in OF_READ:
+        if self.opcode in OF_THIRD:
+            data += THIRD.pack(self.reply_pvo, self.token, self.gid, self.target_channel, self.target_key,
+                               self.target_rcxt, self.target_rcxt_key, self.part, self.number)
+        elif self.opcode == THIRD_WRITE:
+            data += GID.pack(self.gid)
+        elif self.opcode in OF_READ:
             data += REPLY.pack(self.reply_pvo, self.token)
         elif self.opcode in WITH_TOKEN:
             data += TOKEN.pack(self.token)
@@ -102,8 +119,13 @@ def parse(datagram):
     opcode = datagram[0]
     end = BTH + RXETH.size
     *first, flags, src_key, src_rcxt, src_rcxt_key, cookie = RXETH.unpack(datagram[BTH:end])
-    reply, token, progress = 0, 0, (0, 0)
-    if opcode in OF_READ:
+    reply, token, progress, gid, target = 0, 0, (0, 0), bytes(16), [0] * 6
+    if opcode in OF_THIRD:
+        reply, token, gid, *target = THIRD.unpack_from(datagram, end)
+        target[0] &= 0xffffff
+    elif opcode == THIRD_WRITE:
+        gid, = GID.unpack_from(datagram, end)
+    elif opcode in OF_READ:
         reply, token = REPLY.unpack_from(datagram, end)
     elif opcode in WITH_TOKEN:
         token, = TOKEN.unpack_from(datagram, end)
@@ -114,7 +136,7 @@ def parse(datagram):
     return Packet(opcode, int.from_bytes(datagram[5:8], "big"), *first, flags >> 28,
                   flags >> 27 & 1, flags >> 26 & 1, flags >> 24 & 3, flags & 0xffffff, src_key,
                   src_rcxt, src_rcxt_key, cookie, reply, token, progress[0] >> 24, progress[1],
-                  payload)
+                  gid, *target, payload)
 
 
 def judge(datagram):
@@ -132,7 +154,7 @@ def judge(datagram):
     behind = len(datagram) - headers
     if behind < pad + ICRC or behind % 4:
         return "rx_bad_length"
-    if opcode not in (PACKET, WRITE, READ_DATA, STATUS) and behind != ICRC:
+    if opcode not in (PACKET, WRITE, READ_DATA, STATUS, THIRD_WRITE) and behind != ICRC:
         return "rx_bad_length"
     packet = parse(datagram)
     if packet.version:
@@ -152,11 +174,16 @@ def fits(packet):
         return False
     if offset % segment or (offset and offset >= total):
         return False
-    if packet.opcode in (WRITE, READ_DATA):
+    if packet.opcode in (*OF_THIRD, THIRD_WRITE) and (not packet.third or packet.notify & NOTIFY_INITIATOR):
+        return False
+    if packet.opcode in OF_THIRD:
+        left = total - offset
+        return length == 0 and (packet.part == left or 0 < packet.part < left and packet.part % segment == 0)
+    if packet.opcode in (WRITE, READ_DATA, THIRD_WRITE):
         return length == min(segment, total - offset)
     if packet.opcode in (*OF_READ, FENCE, NOTICE):
         return length == 0 and offset == 0
     if packet.opcode == STATUS:
-        return packet.status <= FENCED and length <= MAX_FRAME and \
+        return packet.status <= TOO_LONG and length <= MAX_FRAME and \
             length <= -(-packets(total - offset, segment) // 8)
     return length == 0

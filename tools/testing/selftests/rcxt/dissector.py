@@ -11,6 +11,7 @@
 The expected values come from rcxt.py, which was written from the documentation."""
 
 import dataclasses
+import ipaddress
 import random
 import struct
 import sys
@@ -33,7 +34,7 @@ SHOWN = 20
 PLAIN = {
     "channel": "channel", "channel.key": "key", "job": "job", "rcxt.index": "rcxt",
     "rcxt.key": "rcxt_key", "tid": "tid", "total": "total", "offset": "offset", "length": "length",
-    "segment": "segment", "version": "version", "reserved": "reserved", "again": "again",
+    "segment": "segment", "version": "version", "reserved": "third", "again": "again",
     "notify": "notify",
     "src.channel": "src_channel", "src.channel.key": "src_key", "src.rcxt.index": "src_rcxt",
     "src.rcxt.key": "src_rcxt_key", "cookie": "cookie",
@@ -41,18 +42,23 @@ PLAIN = {
 # In packet mode the upper halves of the channel keys take the place of the rCxt indices.
 UPPER = {"nhca.rcxt.index": "nhca.channel.key.upper",
          "nhca.src.rcxt.index": "nhca.src.channel.key.upper"}
+OF_TARGET = {"target.channel": "target_channel", "target.channel.key": "target_key",
+             "target.rcxt.index": "target_rcxt", "target.rcxt.key": "target_rcxt_key", "part": "part",
+             "number": "number"}
 PVO = ("", ".key", ".table", ".offset")
 CAP_FIELDS = ("", ".present", ".confirmed", ".no_icrc_ok", ".no_icrc", ".acks", ".foreign")
 FIELDS = ["_ws.lua.error", "infiniband.bth.destqp", "infiniband.bth.psn"] + [
     "nhca." + name for name in
-    ["kind", *PLAIN, "packet", "packets", "notify.initiator", "notify.target", "token", "status", "have",
+    ["kind", *PLAIN, *OF_TARGET, "notify.third", "manager.ipv4", "manager.ipv6", "target.ipv4",
+     "target.ipv6", "packet", "packets", "notify.initiator", "notify.target", "token", "status", "have",
      *("pvo" + part for part in PVO), *("reply_pvo" + part for part in PVO), "payload", "bitmap",
      "pad", "icrc", "mark", *("caps" + part for part in CAP_FIELDS), "refused"]]
 EXPERTS = {"rx_too_short": "too_short", "rx_bad_version": "bad_version",
            "rx_bad_opcode": "bad_opcode", "rx_bad_length": "bad_length"}
 FIELDS += [f"nhca.{name}.expert" for name in EXPERTS.values()]
 FIELDS += UPPER.values()
-TEXTS = ("nhca.refused", FIELDS[0])
+TEXTS = ("nhca.refused", FIELDS[0],
+         *(f"nhca.{end}.ipv{version}" for end in ("manager", "target") for version in "46"))
 SOME = object()     # a field with any text
 BYTES = ("nhca.payload", "nhca.bitmap", "nhca.pad")
 
@@ -89,6 +95,12 @@ def pvo_of(name, value):
     return {f"nhca.{name}{part}": [number] for part, number in zip(PVO, parts)}
 
 
+def gid_of(name, gid):
+    mapped = gid[:12] == bytes(10) + b"\xff\xff"
+    kind, address = ("ipv4", ipaddress.IPv4Address(gid[12:])) if mapped else ("ipv6", ipaddress.IPv6Address(gid))
+    return {f"nhca.{name}.{kind}": [str(address)]}
+
+
 def fields_of(datagram):
     """The fields that tshark must show of a datagram, from BTH to ICRC."""
     verdict = rcxt.judge(datagram)
@@ -103,15 +115,22 @@ def fields_of(datagram):
     seen.update({"nhca." + name: [getattr(packet, of)] for name, of in PLAIN.items()})
     if packet.opcode == rcxt.PACKET:
         seen.update({upper: seen.pop(index) for index, upper in UPPER.items()})
+    if packet.opcode in rcxt.WITH_THIRD:
+        seen["nhca.notify.third"] = seen.pop("nhca.reserved")
     seen["nhca.notify.initiator"] = [packet.notify & rcxt.NOTIFY_INITIATOR]
     seen["nhca.notify.target"] = [packet.notify >> 1]
     seen.update(pvo_of("pvo", packet.pvo))
     if packet.segment:
         seen["nhca.packet"] = [packet.offset // packet.segment]
         seen["nhca.packets"] = [rcxt.packets(packet.total, packet.segment)]
-    if packet.opcode in rcxt.OF_READ:
+    if packet.opcode in (*rcxt.OF_READ, *rcxt.OF_THIRD):
         seen.update(pvo_of("reply_pvo", packet.reply_pvo))
-    if packet.opcode in (*rcxt.OF_READ, *rcxt.WITH_TOKEN):
+    if packet.opcode in rcxt.OF_THIRD:
+        seen.update({"nhca." + name: [getattr(packet, of)] for name, of in OF_TARGET.items()})
+        seen.update(gid_of("target", packet.gid))
+    if packet.opcode == rcxt.THIRD_WRITE:
+        seen.update(gid_of("manager", packet.gid))
+    if packet.opcode in (*rcxt.OF_READ, *rcxt.OF_THIRD, *rcxt.WITH_TOKEN):
         seen["nhca.token"] = [packet.token]
     if packet.opcode == rcxt.STATUS:
         seen["nhca.status"], seen["nhca.have"] = [packet.status], [packet.have]
@@ -171,7 +190,7 @@ def usual(opcode, **fields):
 
 
 def small(**fields):
-    return usual(rcxt.WRITE, **{"total": 130, "segment": 64, "payload": bytes(range(64)), **fields})
+    return usual(fields.pop("opcode", rcxt.WRITE), **{"total": 130, "segment": 64, "payload": bytes(range(64)), **fields})
 
 
 def good(capture):
@@ -195,13 +214,23 @@ def good(capture):
     capture.packet("probe", usual(rcxt.PROBE, pvo=0, offset=40000))
     capture.packet("probe challenge", usual(rcxt.PROBE_CHALLENGE, pvo=0, offset=40000, token=99))
     capture.packet("fence", usual(rcxt.FENCE, pvo=0, total=0, segment=64, notify=0))
-    for status in range(5):
+    mapped = bytes(10) + b"\xff\xff" + bytes((192, 0, 2, 9))
+    third = {"notify": 0, "third": 1, "gid": mapped, "target_channel": 0x654321, "target_key": 0x87654321,
+             "target_rcxt": 88, "target_rcxt_key": 0xf0000001, "part": 100003, "number": 5,
+             "reply_pvo": rcxt.pvo(0x12345, 31, 0x1000)}
+    for code, name in ((rcxt.THIRD_REQUEST, "request"), (rcxt.THIRD_CHALLENGE, "challenge")):
+        capture.packet("third-party " + name, usual(code, **third))
+        capture.packet(f"third-party {name}, a part", usual(
+            code, **{**third, "offset": 40000, "part": 40000, "token": 77, "gid": bytes(range(0x20, 0x30))}))
+    capture.packet("third-party write", small(opcode=rcxt.THIRD_WRITE, notify=2, third=1, gid=mapped))
+    capture.packet("notice to a manager", usual(rcxt.NOTICE, pvo=0, third=1))
+    for status in range(7):
         capture.packet(f"status {status}", usual(
             rcxt.STATUS, pvo=0, status=status, have=2 if status == 1 else 0 if status else 3,
             payload=b"\5" if status == 1 else b""))
     capture.packet("largest transfer", usual(rcxt.PROBE, total=1 << 24, segment=1024,
                                              offset=(1 << 24) - 1024))
-    capture.packet("reserved bits", small(reserved=1))
+    capture.packet("reserved bits", small(third=1))
     capture.packet("no ICRC", small(), byte4=CAPS | NO_ICRC)
     capture.packet("no ICRC, with an acknowledgment", small(), byte4=CAPS | NO_ICRC | ACKS)
     capture.packet("bits of another sender", small(), byte4=NO_ICRC | FOREIGN)
@@ -237,7 +266,12 @@ def wrong(capture):
     capture.packet("read challenge, offset", usual(rcxt.READ_CHALLENGE, offset=40000))
     capture.packet("probe, length", usual(rcxt.PROBE, length=1))
     capture.packet("fence, offset", usual(rcxt.FENCE, offset=40000))
-    capture.packet("status 5", usual(rcxt.STATUS, status=5))
+    capture.packet("third-party request, part", usual(rcxt.THIRD_REQUEST, notify=0, third=1, part=4))
+    capture.packet("third-party request, notifies its sender", usual(
+        rcxt.THIRD_REQUEST, notify=1, third=1, part=100003))
+    capture.packet("third-party request, notifies nobody", usual(rcxt.THIRD_REQUEST, notify=0, part=100003))
+    capture.packet("third-party write, notifies nobody", small(opcode=rcxt.THIRD_WRITE, notify=0))
+    capture.packet("status 7", usual(rcxt.STATUS, status=7))
     capture.packet("status, too many bits", usual(rcxt.STATUS, status=1, payload=b"\5\5"))
     whole = small().transport(PSN)
     capture.add("headers cut", whole[:rcxt.BTH + rcxt.RXETH.size - 4])

@@ -473,7 +473,9 @@ u32 nhca_rx_copy_alike(struct nhca_rx *rx, u32 max, struct nhca_iter *it)
 
 u32 nhca_rx_run(const struct nhca_rx *rx, u32 max)
 {
-	const u32 len = NHCA_BTH_LEN + NHCA_RXETH_LEN;
+	const u32 len = rx->hdr.info->hdr_len;
+	/* bytes of headers after the RXETH: equal in all packets of a transfer */
+	const u32 more = len - NHCA_BTH_LEN - NHCA_RXETH_LEN;
 	struct nhca_cursor at = rx->at;
 	u32 n, next, avail;
 	const u8 *p;
@@ -490,7 +492,8 @@ u32 nhca_rx_run(const struct nhca_rx *rx, u32 max)
 		if (!p || avail < len ||
 		    !nhca_rx_bth_alike(rx->rxeth - NHCA_BTH_LEN, p,
 				       nhca_psn_add(rx->hdr.psn, n + 1)) ||
-		    !nhca_rxeth_stepped(&rx->hdr.rx, n + 1, rx->rxeth, p + NHCA_BTH_LEN))
+		    !nhca_rxeth_stepped(&rx->hdr.rx, n + 1, rx->rxeth, p + NHCA_BTH_LEN) ||
+		    memcmp(rx->rxeth + NHCA_RXETH_LEN, p + len - more, more))
 			break;
 	}
 	return n;

@@ -3,8 +3,7 @@
  * Tracepoints. Documentation/observe.rst describes them and their fields.
  *
  * One event may report several packets of the same opcode and length, whose PSNs count up. The text
- * of an event begins with "dev" and "qpn": the device, and the number of the queue pair or channel.
- * Only the text of nhca_channel_drop begins with "channel" instead, and has no "dev".
+ * of each event begins with "dev" and "qpn": device and number of the queue pair or channel.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM nhca
@@ -65,6 +64,9 @@ TRACE_DEFINE_ENUM(NHCA_RX_STATUS);
 TRACE_DEFINE_ENUM(NHCA_RX_FENCE);
 TRACE_DEFINE_ENUM(NHCA_RX_READ_CHALLENGE);
 TRACE_DEFINE_ENUM(NHCA_RX_PROBE_CHALLENGE);
+TRACE_DEFINE_ENUM(NHCA_RX_THIRD_REQUEST);
+TRACE_DEFINE_ENUM(NHCA_RX_THIRD_WRITE);
+TRACE_DEFINE_ENUM(NHCA_RX_THIRD_CHALLENGE);
 TRACE_DEFINE_ENUM(NHCA_OP_MASK);
 TRACE_DEFINE_ENUM(NHCA_SVC_RC);
 TRACE_DEFINE_ENUM(NHCA_SVC_UC);
@@ -92,6 +94,7 @@ TRACE_DEFINE_ENUM(NHCA_WR_CH_READ);
 TRACE_DEFINE_ENUM(NHCA_WR_CH_CANCEL);
 TRACE_DEFINE_ENUM(NHCA_WR_CH_PROBE);
 TRACE_DEFINE_ENUM(NHCA_WR_CH_FENCE);
+TRACE_DEFINE_ENUM(NHCA_WR_CH_MOVE);
 TRACE_DEFINE_ENUM(NHCA_CNT_RX_TOO_SHORT);
 TRACE_DEFINE_ENUM(NHCA_CNT_RX_BAD_OPCODE);
 TRACE_DEFINE_ENUM(NHCA_CNT_RX_BAD_VERSION);
@@ -162,6 +165,9 @@ TRACE_DEFINE_ENUM(NHCA_AT_MR);
 		{ NHCA_RX_FENCE, "FENCE" },				\
 		{ NHCA_RX_READ_CHALLENGE, "READ_CHALLENGE" },		\
 		{ NHCA_RX_PROBE_CHALLENGE, "PROBE_CHALLENGE" },		\
+		{ NHCA_RX_THIRD_REQUEST, "THIRD_REQUEST" },		\
+		{ NHCA_RX_THIRD_WRITE, "THIRD_WRITE" },			\
+		{ NHCA_RX_THIRD_CHALLENGE, "THIRD_CHALLENGE" },		\
 		{ NHCA_OPCODE_CNP, "CNP" })
 
 #define nhca_show_wr(wr)							\
@@ -183,6 +189,7 @@ TRACE_DEFINE_ENUM(NHCA_AT_MR);
 		{ NHCA_WR_CH_CANCEL, "CH_CANCEL" },				\
 		{ NHCA_WR_CH_PROBE, "CH_PROBE" },				\
 		{ NHCA_WR_CH_FENCE, "CH_FENCE" },				\
+		{ NHCA_WR_CH_MOVE, "CH_MOVE" },					\
 		{ NHCA_TRACE_RECV, "RECV" })
 
 #define nhca_show_refusal(why)						\
@@ -560,72 +567,6 @@ TRACE_EVENT(nhca_key_revoked,
 	    ),
 	    TP_printk("dev %u qpn %#x: %s key %#010x pd %u", __entry->dev, __entry->qpn,
 		      nhca_show_key(__entry->type), __entry->key, __entry->pd)
-);
-
-/* ---- channels ---- */
-
-#define nhca_show_drop(why)					\
-	__print_symbolic(why,					\
-		{ NHCA_CH_DROP_FIFO,		"fifo" },	\
-		{ NHCA_CH_DROP_CQ,		"cq" },		\
-		{ NHCA_CH_DROP_KEY,		"key" },	\
-		{ NHCA_CH_DROP_JOB,		"job" },	\
-		{ NHCA_CH_DROP_NO_RCXT,		"no_rcxt" },	\
-		{ NHCA_CH_DROP_RCXT_KEY,	"rcxt_key" },	\
-		{ NHCA_CH_DROP_STALE,		"stale" },	\
-		{ NHCA_CH_DROP_DUPLICATE,	"duplicate" },	\
-		{ NHCA_CH_DROP_ABORTED,		"aborted" },	\
-		{ NHCA_CH_DROP_BUSY,		"busy" },	\
-		{ NHCA_CH_DROP_UNSOLICITED,	"unsolicited" },	\
-		{ NHCA_CH_DROP_MISMATCH,	"mismatch" },	\
-		{ NHCA_CH_DROP_NO_MEMORY,	"no_memory" },	\
-		{ NHCA_CH_DROP_PVO_KEY,		"pvo_key" },	\
-		{ NHCA_CH_DROP_PVO_JOB,		"pvo_job" },	\
-		{ NHCA_CH_DROP_PVO_RANGE,	"pvo_range" },	\
-		{ NHCA_CH_DROP_PVO_ACCESS,	"pvo_access" },	\
-		{ NHCA_CH_DROP_PVO_PAGE,	"pvo_page" },	\
-		{ NHCA_CH_DROP_ERROR,		"error" },	\
-		{ NHCA_CH_DROP_SEGMENT,		"segment" },	\
-		{ NHCA_CH_CHALLENGED,		"challenged" })
-
-/**
- * nhca_channel_drop - a channel dropped a packet, challenged a request, or ended a peer's read
- * @qpn: the channel
- * @x:   RXETH of the packet; for a peer's read that is ended, only the fields that send_violated()
- *       in rcxt/send.c sets
- * @why: NHCA_CH_DROP_*, or NHCA_CH_CHALLENGED
- */
-TRACE_EVENT(nhca_channel_drop,
-	    TP_PROTO(u32 qpn, const struct nhca_rxeth *x, enum nhca_channel_counter why),
-	    TP_ARGS(qpn, x, why),
-	    TP_STRUCT__entry(__field(u64, pvo)
-			     __field(u32, qpn)
-			     __field(u32, why)
-			     __field(u32, src)
-			     __field(u32, job)
-			     __field(u32, rcxt)
-			     __field(u32, key)
-			     __field(u32, tid)
-			     __field(u32, total)
-			     __field(u32, offset)
-			     __field(u32, length)
-	    ),
-	    TP_fast_assign(__entry->pvo = x->pvo;
-			   __entry->qpn = qpn;
-			   __entry->why = why;
-			   __entry->src = x->src_channel;
-			   __entry->job = x->job;
-			   __entry->rcxt = x->rcxt.index;
-			   __entry->key = x->rcxt.key;
-			   __entry->tid = x->tid;
-			   __entry->total = x->total;
-			   __entry->offset = x->offset;
-			   __entry->length = x->length;
-	    ),
-	    TP_printk("channel %#x: %s; from %#x job %u rcxt %u key %#x tid %u total %u offset %u length %u pvo %#llx",
-		      __entry->qpn, nhca_show_drop(__entry->why), __entry->src, __entry->job,
-		      __entry->rcxt, __entry->key, __entry->tid, __entry->total, __entry->offset,
-		      __entry->length, __entry->pvo)
 );
 
 /* ---- fault injection ---- */

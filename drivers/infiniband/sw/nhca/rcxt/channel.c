@@ -22,7 +22,7 @@
 #define CHANNEL_CHUNK		256u
 
 static_assert(sizeof(struct nhca_frame) == NHCA_FRAME_SIZE);
-static_assert(sizeof(struct nhca_rcxt_wr) <= CHANNEL_MIN_SPACE);
+static_assert(sizeof(struct nhca_rcxt_wr) + sizeof(struct nhca_rcxt_target) <= CHANNEL_MIN_SPACE);
 
 /* channels of all devices by QPN, which the table of QPs reserves; lookups run under RCU */
 static DEFINE_XARRAY_FLAGS(nhca_channels, XA_FLAGS_ACCOUNT);
@@ -462,6 +462,8 @@ static void channel_free(struct nhca_channel *ch)
 
 	for (i = 0; i < NHCA_CH_PATHS; i++)
 		nhca_av_put(ch->paths[i]);
+	for (i = 0; i < ch->targets; i++)
+		nhca_av_put(ch->target[i]);
 	kfree(ch->writes);
 	kfree(ch->wqe);
 	nhca_fifo_destroy(&ch->fifo);
@@ -592,6 +594,7 @@ void nhca_channel_destroy(struct nhca_channel *ch)
 	list_splice_tail_init(&ch->ended, &ch->sending);
 	list_for_each_entry_safe(s, next, &ch->sending, list) {
 		nhca_av_put(s->av);
+		nhca_av_put(s->manager);
 		if (s->answer)
 			kfree(s);
 	}

@@ -114,6 +114,8 @@ enum nhca_drr_state {
  * @index:   write: index of the work request in the send FIFO, free-running
  * @av:      address vector of the peer; the transfer holds a reference
  * @sport:   UDP source port
+ * @manager: third-party transfer that this channel sends as its source: address vector of the
+ *           manager; the transfer holds a reference.  Otherwise NULL
  * @local:   rCxt of this channel
  * @from:    local PVO of the transfer's first byte
  * @to:      PVO of the transfer's first byte at the peer
@@ -139,6 +141,7 @@ struct nhca_sending {
 	u32 index;
 	u64 wr_id;
 	struct nhca_av *av;
+	struct nhca_av *manager;
 	struct nhca_rcxt_id local;
 	u64 from;
 	u64 to;
@@ -214,6 +217,8 @@ struct nhca_channel_counts {
  * @next_path: element of @paths that is replaced next: the oldest one
  * @path_misses: number of lookups for single packets that have not found the peer in a full path
  *           cache
+ * @target:  targets of third-party transfers that the program has allowed, each with a reference
+ * @targets: number of elements of @target that are in use
  * @counts:  counters per CPU
  * @memcg:   memory cgroup of the process that created the channel; it is charged for memory that
  *           engines allocate for the channel; constant
@@ -276,6 +281,8 @@ struct nhca_channel {
 	struct nhca_av *paths[NHCA_CH_PATHS];
 	u32 next_path;
 	u32 path_misses;
+	struct nhca_av *target[NHCA_MAX_TARGETS];
+	u32 targets;
 	struct nhca_channel_counts __percpu *counts;
 	struct mem_cgroup *memcg;
 };
@@ -541,6 +548,14 @@ void nhca_reply_notice(struct nhca_channel *ch, const struct nhca_rx *rx);
  * Context: softirq, RCU read side, no lock held.
  */
 void nhca_reply_read(struct nhca_channel *ch, const struct nhca_rx *rx);
+
+/**
+ * nhca_reply_third - execute a third-party request: begin to send, send a challenge, or refuse
+ * @ch: the channel
+ * @rx: the request
+ * Context: softirq, RCU read side, no lock held.
+ */
+void nhca_reply_third(struct nhca_channel *ch, const struct nhca_rx *rx);
 
 /**
  * nhca_reply_challenge - send a request again, with the token of the challenge

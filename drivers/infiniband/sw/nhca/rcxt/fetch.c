@@ -11,7 +11,7 @@
  */
 #include "../observe/trace.h"
 #include "../memory/memcg.h"
-#include "engine.h"
+#include "third.h"
 
 #define FETCH_FLAGS	(NHCA_SEND_SIGNALED | NHCA_SEND_SOLICITED | NHCA_SEND_INLINE)
 #define FETCH_NOTIFY	(NHCA_NOTIFY_INITIATOR | NHCA_NOTIFY_TARGET)
@@ -150,6 +150,7 @@ static bool fetch_header_ok(const struct nhca_channel *ch, const struct nhca_sen
 	case NHCA_WR_CH_CANCEL:
 	case NHCA_WR_CH_PROBE:
 	case NHCA_WR_CH_FENCE:
+	case NHCA_WR_CH_MOVE:
 		return !wqe->num_sge && !wqe->inline_len && !(wqe->flags & NHCA_SEND_INLINE);
 	default:
 		return false;
@@ -174,10 +175,25 @@ static bool fetch_part_ok(const struct nhca_rcxt_wr *wr)
 	       (end == wr->total || !(end % wr->segment));
 }
 
+/* Return: true if work requests of this kind can name a part of a transfer. */
+static bool fetch_parts(u8 opcode)
+{
+	return opcode == NHCA_WR_CH_WRITE || opcode == NHCA_WR_CH_MOVE;
+}
+
+/* Return: the segment of ch->wqe if the program lets the kernel choose it. */
+static u32 fetch_segment(const struct nhca_channel *ch)
+{
+	u32 segment = nhca_channel_segment(ch->dev);
+
+	return ch->wqe->opcode != NHCA_WR_CH_MOVE ? segment :
+	       max(segment - NHCA_MOVE_HEADER, NHCA_RCXT_MIN_SEGMENT);
+}
+
 /* Return: true if the transfer is valid, but needs too many packets with the current MTU. */
 static bool fetch_too_short(const struct nhca_channel *ch, const struct nhca_rcxt_wr *wr)
 {
-	return wr->total <= NHCA_RCXT_MAX_LEN && wr->segment == nhca_channel_segment(ch->dev) &&
+	return wr->total <= NHCA_RCXT_MAX_LEN && wr->segment == fetch_segment(ch) &&
 	       nhca_rcxt_packets(wr->total, wr->segment) > NHCA_RCXT_MAX_PACKETS;
 }
 
@@ -187,7 +203,8 @@ static bool fetch_rcxt_ok(const struct nhca_channel *ch, u8 opcode, struct nhca_
 	bool again = wr->flags & NHCA_RCXT_WR_RETRANSMIT;
 
 	if (wr->reserved || !wr->tid || (wr->notify & ~FETCH_NOTIFY) ||
-	    (wr->flags & ~NHCA_RCXT_WR_RETRANSMIT) || (again && opcode != NHCA_WR_CH_WRITE))
+	    (wr->flags & ~NHCA_RCXT_WR_RETRANSMIT) || (again && !fetch_parts(opcode)) ||
+	    (opcode == NHCA_WR_CH_MOVE && !(wr->notify & NHCA_NOTIFY_INITIATOR)))
 		return false;
 	if (opcode == NHCA_WR_CH_CANCEL)
 		return true;
@@ -195,7 +212,7 @@ static bool fetch_rcxt_ok(const struct nhca_channel *ch, u8 opcode, struct nhca_
 		return !(wr->local_pvo | wr->remote_pvo | wr->total | wr->offset | wr->length |
 			 wr->segment | wr->notify | wr->flags);
 	if (!wr->segment && !again && opcode != NHCA_WR_CH_PROBE)
-		wr->segment = nhca_channel_segment(ch->dev);
+		wr->segment = fetch_segment(ch);
 	/*
 	 * If only the current MTU makes the number of packets too large, fetch_execute() completes
 	 * the work request with EMSGSIZE.
@@ -205,7 +222,7 @@ static bool fetch_rcxt_ok(const struct nhca_channel *ch, u8 opcode, struct nhca_
 		return false;
 	if (opcode == NHCA_WR_CH_PROBE)
 		return !(wr->offset % wr->segment) && (wr->offset < wr->total || !wr->offset);
-	return (opcode != NHCA_WR_CH_WRITE || fetch_part_ok(wr)) &&
+	return (!fetch_parts(opcode) || fetch_part_ok(wr)) &&
 	       fetch_pvo_ok(wr->local_pvo, wr->total) && fetch_pvo_ok(wr->remote_pvo, wr->total);
 }
 
@@ -440,7 +457,40 @@ static enum nhca_fetched fetch_read(struct nhca_channel *ch, struct nhca_av *av,
 	return NHCA_FETCHED_PACKET;
 }
 
-/* Send a probe or a fence.  The peer answers each of them with a status. */
+/* Begin a third-party transfer, or repeat a part of it: send a request to the source. */
+static enum nhca_fetched fetch_move(struct nhca_channel *ch, struct nhca_av *av,
+				    const struct nhca_rcxt_id *id)
+{
+	const struct nhca_rcxt_wr *wr = &ch->wqe->rcxt[0];
+	struct nhca_rcxt *rc;
+	struct nhca_hdr h;
+	u64 digest;
+	int err;
+
+	nhca_send_hdr(ch, &h, NHCA_RX_THIRD_REQUEST, ch->wqe->chan.remote_qpn);
+	fetch_rxeth(ch, &h.rx);
+	if (!nhca_third_target(ch, ch->wqe, &h.rx))
+		return fetch_fail(ch, IB_WC_LOC_QP_OP_ERR, NHCA_CH_ERR_WQE);
+	digest = nhca_third_digest(ch, &h.rx, false);
+	rc = fetch_lock(ch, id);
+	if (!rc)
+		err = -ENOENT;
+	else if (wr->flags & NHCA_RCXT_WR_RETRANSMIT)
+		err = nhca_rcxt_move_again(rc, &h.rx, digest);
+	else
+		err = nhca_rcxt_begin_move(&ch->rd->pool, rc, &h.rx, digest, ch->wqe->wr_id);
+	if (err == -EAGAIN)
+		nhca_rcxt_await(rc);
+	fetch_unlock(ch, id);
+	if (err)
+		return fetch_late(ch, err);
+	h.rx.token = nhca_token_known(&ch->rd->tokens, &av->daddr, &av->saddr);
+	fetch_xmit(ch, av, &h, NULL);
+	fetch_end(ch, IB_WC_SUCCESS, 0);
+	return NHCA_FETCHED_PACKET;
+}
+
+/* Send a probe or a fence, which the peer answers with a status. */
 static enum nhca_fetched fetch_ask(struct nhca_channel *ch, struct nhca_av *av,
 				   const struct nhca_rcxt_id *id)
 {
@@ -572,9 +622,12 @@ static enum nhca_fetched fetch_execute(struct nhca_channel *ch)
 	if (wqe->opcode == NHCA_WR_CH_PROBE || wqe->opcode == NHCA_WR_CH_FENCE)
 		return fetch_ask(ch, av, &id);
 	/* the netdev's MTU may have changed since the program queried the segment */
-	if (wqe->rcxt[0].segment > nhca_channel_segment(ch->dev) ||
+	if ((wqe->opcode != NHCA_WR_CH_MOVE &&
+	     wqe->rcxt[0].segment > nhca_channel_segment(ch->dev)) ||
 	    fetch_too_short(ch, &wqe->rcxt[0]))
 		return fetch_end(ch, IB_WC_LOC_LEN_ERR, -EMSGSIZE);
+	if (wqe->opcode == NHCA_WR_CH_MOVE)
+		return fetch_move(ch, av, &id);
 	if (wqe->opcode == NHCA_WR_CH_WRITE)
 		return fetch_write(ch, av, &id);
 	return fetch_read(ch, av, &id);
@@ -612,7 +665,8 @@ enum nhca_fetched nhca_fetch_next(struct nhca_channel *ch)
 	if (!fetch_header_ok(ch, wqe))
 		return fetch_fail(ch, IB_WC_LOC_QP_OP_ERR, NHCA_CH_ERR_WQE);
 	if (wqe->opcode != NHCA_WR_CH_PACKET)
-		extra = sizeof(wqe->rcxt[0]);
+		extra = sizeof(wqe->rcxt[0]) +
+			(wqe->opcode == NHCA_WR_CH_MOVE ? sizeof(struct nhca_rcxt_target) : 0);
 	else if (wqe->flags & NHCA_SEND_INLINE)
 		extra = wqe->inline_len;
 	else

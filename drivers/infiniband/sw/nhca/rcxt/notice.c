@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Notices: a notice says that a peer has placed all bytes of a transfer.  The transfer is a write
- * that this channel has sent, or a read that this channel has answered.
+ * that this channel has sent, a read that this channel has answered, or a third-party transfer that
+ * it manages.
  *
  * After the completion that a notice causes, the program may reuse the buffer of a write.  So from
  * then on the send engine must make no packet of the buffer, and no packet may refer to its pages.
@@ -63,11 +64,11 @@ static bool noticed_first(struct nhca_channel *ch, struct nhca_rcxt_id *id)
 }
 
 static void notice_cqe(struct nhca_cqe *cqe, const struct nhca_rcxt *rc,
-		       const struct nhca_rcxt_id *id)
+		       const struct nhca_rcxt_id *id, enum nhca_channel_wc opcode)
 {
 	*cqe = (struct nhca_cqe) {
 		.wr_id = rc->cookie,
-		.opcode = NHCA_WC_CH_WRITE,
+		.opcode = opcode,
 		.byte_len = rc->total,
 		.src_qp = rc->noticed_by,
 		.chan = {
@@ -131,7 +132,7 @@ void nhca_notice_rx(struct nhca_channel *ch, const struct nhca_rx *rx)
 	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &x->rcxt);
 	enum nhca_rcxt_verdict verdict = NHCA_RCXT_ACCEPT;
 	enum nhca_rcxt_lookup lookup;
-	bool answered = false, written = false;
+	bool answered = false, moved = false, written = false;
 	struct nhca_rcxt *rc;
 	struct nhca_cqe cqe;
 
@@ -139,11 +140,13 @@ void nhca_notice_rx(struct nhca_channel *ch, const struct nhca_rx *rx)
 	lookup = nhca_rcxt_find(&ch->rd->pool, ch->qpn, &x->rcxt, &rc);
 	if (!lookup) {
 		answered = rc->state == NHCA_RCXT_ANSWERED;
+		moved = rc->state == NHCA_RCXT_MOVING;
 		verdict = nhca_rcxt_notice(rc, x);
 	}
 	if (!lookup && !verdict && !answered) {
-		written = notice_released(ch, rc);
-		notice_cqe(&cqe, rc, &x->rcxt);
+		/* the manager has no packets that refer to pages of the program */
+		written = moved || notice_released(ch, rc);
+		notice_cqe(&cqe, rc, &x->rcxt, moved ? NHCA_WC_CH_MOVE : NHCA_WC_CH_WRITE);
 	}
 	spin_unlock(lock);
 	/* the send engine still sends packets of the transfer; send_over() will use the notice */
@@ -193,7 +196,7 @@ static bool notice_complete(struct nhca_channel *ch, const struct nhca_rcxt_id *
 	if (released) {
 		noticed_remove(ch, rc);
 		nhca_rcxt_released(rc);
-		notice_cqe(&cqe, rc, id);
+		notice_cqe(&cqe, rc, id, NHCA_WC_CH_WRITE);
 	}
 	spin_unlock_bh(lock);
 	if (released)

@@ -33,6 +33,9 @@
 /* the bitmap of a transfer of at most this number of packets is in the rCxt itself, in 8 bytes */
 #define NHCA_RCXT_FEW		64u
 
+/* maximum number of third-party requests of one transfer that a source executes at a time */
+#define NHCA_RCXT_PARTS		64u
+
 /**
  * enum nhca_rcxt_state - state of an rCxt
  * @NHCA_RCXT_FREE:    in the pool
@@ -47,6 +50,10 @@
  * @NHCA_RCXT_ANSWERING: target of a read: not all payload is sent
  * @NHCA_RCXT_ANSWERED: target of a read: all payload is sent, the notice has not arrived; a peer
  *                     may begin another transfer
+ * @NHCA_RCXT_MOVING:  manager of a third-party transfer: the notice has not arrived
+ * @NHCA_RCXT_FORWARDING: source of a third-party transfer: not all payload of the requests is sent
+ * @NHCA_RCXT_FORWARDED: source of a third-party transfer: all payload of the requests is sent;
+ *                     the manager may request a part again, and a peer may begin another transfer
  * @NHCA_RCXT_DONE:    the transfer is complete
  * @NHCA_RCXT_VIOLATED: memory protection refused bytes of the transfer, which never completes
  */
@@ -62,6 +69,9 @@ enum nhca_rcxt_state {
 	NHCA_RCXT_ANSWERED,
 	NHCA_RCXT_DONE,
 	NHCA_RCXT_VIOLATED,
+	NHCA_RCXT_MOVING,
+	NHCA_RCXT_FORWARDING,
+	NHCA_RCXT_FORWARDED,
 };
 
 /**
@@ -77,6 +87,7 @@ enum nhca_rcxt_state {
  * @missing: READING, RECEIVING: number of packets that have not arrived
  * @zcopy:   WAITING, RELEASING: number (nhca_zcopy_seq()) of the last zero-copy reference that the
  *           transfer can have
+ * @number:  MOVING, FORWARDING, FORWARDED: number of the latest request (nhca_rxeth.number)
  * @segment: payload bytes of each packet but the last
  * @copies:  number of CPUs that copy payload for the rCxt now, perhaps of a canceled transfer
  *           (reference: outstanding DMA count)
@@ -89,12 +100,17 @@ enum nhca_rcxt_state {
  *           refer to its pages
  * @answers: a peer has read: the engine may make packets of an answer
  * @awaited: a work request of the channel waits until no CPU copies payload: see nhca_rcxt_await()
+ * @making:  the send engine makes packets of a third-party transfer: it reads the payload
  * @uid:     user against whose limits the rCxt counts, or NHCA_RCXT_NO_USER
- * @pvo:     READING, RECEIVING: destination of the transfer's first byte
+ * @pvo:     READING, RECEIVING: destination of the transfer's first byte; FORWARDING, FORWARDED:
+ *           source of the transfer's first byte
+ * @digest:  MOVING: nhca_third_digest() of the request
  * @noticed_next, @noticed_prev: RELEASING: indices of the neighbors in nhca_channel.noticed
  * @bits:    READING, RECEIVING: bit i is set if packet i has arrived; at most NHCA_RCXT_FEW packets
  * @map:     bitmap as @bits, for more packets, at most NHCA_RCXT_MAX_PACKETS; allocated when the
  *           transfer begins, freed when it ends or is replaced (tid.c); owned by the rCxt
+ * @target:  MOVING: rCxt of the target, which sends the notice
+ * @parts:   FORWARDING: number of requests whose packets are not all sent, at most NHCA_RCXT_PARTS
  * @noticed_by: if @noticed is set: QPN of the channel that sent the notice
  * @cookie:  wr_id of the work request, if the rCxt's own channel began the transfer
  *
@@ -110,6 +126,7 @@ struct nhca_rcxt {
 	union {
 		u32 missing;
 		u32 zcopy;
+		u32 number;
 	};
 	u16 segment;
 	u16 copies;
@@ -120,9 +137,11 @@ struct nhca_rcxt {
 	u8 wrote:1;
 	u8 answers:1;
 	u8 awaited:1;
+	u8 making:1;
 	u32 uid;
 	union {
 		u64 pvo;
+		u64 digest;
 		struct {
 			u32 noticed_next;
 			u32 noticed_prev;
@@ -131,6 +150,8 @@ struct nhca_rcxt {
 	union {
 		unsigned long bits[NHCA_RCXT_FEW / BITS_PER_LONG];
 		unsigned long *map;
+		struct nhca_rcxt_id target;
+		u32 parts;
 		u32 noticed_by;
 	};
 	u64 cookie;

@@ -166,6 +166,19 @@ int nhca_channel_release(struct nhca_channel *ch, const u64 *ids, u32 count);
 int nhca_channel_modify(struct nhca_channel *ch, const struct nhca_channel_modify *cmd);
 
 /**
+ * nhca_channel_target - allow or revoke a target of third-party transfers
+ * @ch:  the channel, as the source of these transfers
+ * @cmd: command of user space; the function checks the command
+ *
+ * After a revocation, the function waits until the channel sends nothing to the address as the
+ * source of a third-party transfer.  Managers of transfers in progress get a status.
+ * Context: process, sleeps.
+ * Return: 0; -EINVAL: invalid operation, or no address handle of the channel's PD; -ENOSPC: the
+ * channel allows NHCA_MAX_TARGETS addresses; -ENOENT: the channel does not allow the address.
+ */
+int nhca_channel_target(struct nhca_channel *ch, const struct nhca_channel_target *cmd);
+
+/**
  * nhca_channel_state - get the state of a channel for ibv_query_qp()
  * @ch: the channel
  * Context: any.

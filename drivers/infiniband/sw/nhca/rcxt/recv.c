@@ -9,9 +9,10 @@
  * address, the drop is counted and traced.
  */
 #include "../memory/memcg.h"
-#include "engine.h"
+#include "third.h"
 #include "../observe/inject.h"
 #include "../observe/trace.h"
+#include "../observe/trace_channel.h"
 #include "../wire/psn.h"
 
 void nhca_recv_drop(struct nhca_channel *ch, const struct nhca_rxeth *x,
@@ -178,7 +179,7 @@ static void recv_complete(struct nhca_channel *ch, const struct nhca_rx *rx,
 
 	if (rc->notify & here)
 		nhca_channel_complete(ch, !read, &cqe, false);
-	if (rc->notify & NHCA_RX_NOTIFY_MASK & ~here)
+	if (rc->notify & ~here)
 		nhca_reply_notice(ch, rx);
 }
 
@@ -244,6 +245,24 @@ static void recv_payload(struct nhca_channel *ch, struct nhca_rx *rx, bool read)
 	} else if (complete) {
 		recv_complete(ch, rx, &copy, read);
 	}
+}
+
+/*
+ * Place payload of a third-party transfer.  The notice goes to the manager: its address takes the
+ * place of the source address.
+ */
+static void recv_third(struct nhca_channel *ch, struct nhca_rx *rx)
+{
+	struct in6_addr source = rx->ip.saddr;
+
+	if (!nhca_third_manager_ok(rx)) {
+		nhca_recv_drop(ch, &rx->hdr.rx, NHCA_CH_DROP_MANAGER);
+		return;
+	}
+	memcpy(&rx->ip.saddr, rx->hdr.rx.gid, sizeof(rx->ip.saddr));
+	recv_payload(ch, rx, false);
+	/* other packets of the batch have the same IP header, but perhaps not the same manager */
+	rx->ip.saddr = source;
 }
 
 /* ---- the receive FIFO ---- */
@@ -412,6 +431,9 @@ void nhca_channel_rx(struct nhca_rx *rx)
 	case NHCA_RX_READ_DATA:
 		recv_payload(ch, rx, true);
 		break;
+	case NHCA_RX_THIRD_WRITE:
+		recv_third(ch, rx);
+		break;
 	case NHCA_RX_NOTICE:
 		nhca_notice_rx(ch, rx);
 		break;
@@ -427,7 +449,11 @@ void nhca_channel_rx(struct nhca_rx *rx)
 	case NHCA_RX_FENCE:
 		nhca_reply_fence(ch, rx);
 		break;
+	case NHCA_RX_THIRD_REQUEST:
+		nhca_reply_third(ch, rx);
+		break;
 	case NHCA_RX_READ_CHALLENGE:
+	case NHCA_RX_THIRD_CHALLENGE:
 	case NHCA_RX_PROBE_CHALLENGE:
 		nhca_reply_challenge(ch, rx);
 		break;

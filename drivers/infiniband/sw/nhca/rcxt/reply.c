@@ -7,7 +7,7 @@
 #include <linux/timekeeping.h>
 
 #include "../memory/memcg.h"
-#include "engine.h"
+#include "third.h"
 
 /*
  * Look up the address vector for answers to the sender of a packet in the path cache.
@@ -142,6 +142,12 @@ static void reply_mirror(struct nhca_channel *ch, const struct nhca_rxeth *x, u8
 	h->rx.offset = x->offset;
 	h->rx.pvo = x->pvo;
 	h->rx.reply_pvo = x->reply_pvo;
+	memcpy(h->rx.gid, x->gid, sizeof(h->rx.gid));
+	h->rx.target_channel = x->target_channel;
+	h->rx.target_key = x->target_key;
+	h->rx.target_rcxt = x->target_rcxt;
+	h->rx.part = x->part;
+	h->rx.number = x->number;
 }
 
 /*
@@ -166,10 +172,23 @@ static void reply_unvalidated(struct nhca_channel *ch, const struct nhca_rx *rx,
 	reply_send(ch, rx, &h, NULL);
 }
 
+/* Return: opcode of the requests that challenges of @opcode answer. */
+static u8 reply_challenged(u8 opcode)
+{
+	switch (opcode) {
+	case NHCA_RX_READ_CHALLENGE:
+		return NHCA_RX_READ_REQUEST;
+	case NHCA_RX_THIRD_CHALLENGE:
+		return NHCA_RX_THIRD_REQUEST;
+	default:
+		return NHCA_RX_PROBE;
+	}
+}
+
 void nhca_reply_challenge(struct nhca_channel *ch, const struct nhca_rx *rx)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
-	bool read = rx->hdr.opcode == NHCA_RX_READ_CHALLENGE;
+	u8 opcode = reply_challenged(rx->hdr.opcode);
 	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &x->rcxt);
 	enum nhca_rcxt_verdict verdict = NHCA_RCXT_ACCEPT;
 	enum nhca_rcxt_lookup lookup;
@@ -178,13 +197,15 @@ void nhca_reply_challenge(struct nhca_channel *ch, const struct nhca_rx *rx)
 
 	spin_lock(lock);
 	lookup = nhca_rcxt_find(&ch->rd->pool, ch->qpn, &x->rcxt, &rc);
-	if (!lookup && read)
+	if (!lookup && opcode == NHCA_RX_READ_REQUEST)
 		verdict = nhca_rcxt_challenge(rc, x);
+	else if (!lookup && opcode == NHCA_RX_THIRD_REQUEST)
+		verdict = nhca_rcxt_third_challenge(rc, x, nhca_third_digest(ch, x, true));
 	spin_unlock(lock);
 	if (nhca_recv_refused(ch, x, lookup, verdict))
 		return;
 	nhca_token_learn(&ch->rd->tokens, &rx->ip.saddr, &rx->ip.daddr, x->token);
-	reply_mirror(ch, x, read ? NHCA_RX_READ_REQUEST : NHCA_RX_PROBE, &h);
+	reply_mirror(ch, x, opcode, &h);
 	h.rx.token = x->token;
 	h.rx.again = true;
 	reply_send(ch, rx, &h, NULL);
@@ -352,5 +373,129 @@ void nhca_reply_read(struct nhca_channel *ch, const struct nhca_rx *rx)
 	list_add_tail(&s->list, &ch->requested);
 	spin_unlock(&ch->lock);
 	/* the bottom half runs the send engine when the receive engine has returned */
+	nhca_drr_ready(ch, true);
+}
+
+/* ---- third-party requests ---- */
+
+/*
+ * Allocate the transfer of a third-party request.
+ * @av: address vector of the target; the transfer takes over the reference, also after an error
+ * Return: the transfer, not on a list yet; NULL: no memory.
+ */
+static struct nhca_sending *third_new(struct nhca_channel *ch, const struct nhca_rx *rx,
+				      struct nhca_av *av)
+{
+	const struct nhca_rxeth *x = &rx->hdr.rx;
+	struct nhca_av *manager = reply_path(ch, rx);
+	struct nhca_sending *s = NULL;
+
+	if (manager)
+		s = nhca_memcg_kmalloc(ch->memcg, sizeof(*s), GFP_ATOMIC | __GFP_NOWARN);
+	if (!s) {
+		nhca_av_put(manager);
+		nhca_av_put(av);
+		return NULL;
+	}
+	*s = (struct nhca_sending) {
+		.answer = true,
+		.av = av,
+		.manager = manager,
+		.sport = nhca_udp_sport(av->flow_label, ch->qpn, x->target_channel),
+		.local = x->rcxt,
+		.from = x->pvo,
+		.to = x->reply_pvo,
+		.next = x->offset / x->segment,
+		.left = nhca_rcxt_packets(x->part, x->segment),
+		.qpn = x->target_channel,
+		.rx = {
+			.notify = x->notify,
+			.src_channel = x->src_channel,
+			.key = x->target_key,
+			.job = x->job,
+			.rcxt = x->target_rcxt,
+			.tid = x->tid,
+			.total = x->total,
+			.segment = x->segment,
+			.src_key = x->src_key,
+			.src_rcxt = x->src_rcxt,
+			.cookie = x->cookie,
+		},
+	};
+	memcpy(s->rx.gid, &rx->ip.saddr, sizeof(s->rx.gid));
+	return s;
+}
+
+/* Refuse a third-party request of a manager whose address is verified, and tell the manager why. */
+static void third_refuse(struct nhca_channel *ch, const struct nhca_rx *rx,
+			 enum nhca_channel_counter why, enum nhca_rx_status status)
+{
+	const struct nhca_rxeth *x = &rx->hdr.rx;
+	struct nhca_hdr h;
+
+	nhca_recv_drop(ch, x, why);
+	nhca_send_hdr(ch, &h, NHCA_RX_STATUS, x->src_channel);
+	reply_rxeth(ch, x, &h.rx);
+	h.rx.status = status;
+	reply_send(ch, rx, &h, NULL);
+}
+
+/*
+ * Apply the tid rules to a third-party request.
+ * @begin: false: only check whether they accept the request
+ * Return: false if the request was dropped.
+ */
+static bool third_admit(struct nhca_channel *ch, const struct nhca_rxeth *x, bool begin)
+{
+	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &x->rcxt);
+	enum nhca_rcxt_verdict verdict = NHCA_RCXT_ACCEPT;
+	enum nhca_rcxt_lookup lookup;
+	struct nhca_rcxt *rc;
+
+	spin_lock(lock);
+	lookup = nhca_rcxt_find(&ch->rd->pool, ch->qpn, &x->rcxt, &rc);
+	if (!lookup)
+		verdict = begin ? nhca_rcxt_third_request(rc, x) : nhca_rcxt_third_may(rc, x);
+	spin_unlock(lock);
+	return !nhca_recv_refused(ch, x, lookup, verdict);
+}
+
+void nhca_reply_third(struct nhca_channel *ch, const struct nhca_rx *rx)
+{
+	const struct nhca_rxeth *x = &rx->hdr.rx;
+	struct nhca_sending *s;
+	struct nhca_av *av;
+
+	/* only a manager that knows the rCxt and a tid that it may use gets an answer */
+	if (!third_admit(ch, x, false))
+		return;
+	if (!reply_validated(ch, rx)) {
+		reply_unvalidated(ch, rx, NHCA_RX_THIRD_CHALLENGE);
+		return;
+	}
+	if (x->segment + NHCA_RX_GID_LEN > nhca_channel_segment(ch->dev)) {
+		third_refuse(ch, rx, NHCA_CH_DROP_SEGMENT, NHCA_RX_ST_TOO_LONG);
+		return;
+	}
+	av = nhca_third_allowed(ch, x->gid);
+	if (!av) {
+		third_refuse(ch, rx, NHCA_CH_DROP_TARGET, NHCA_RX_ST_FORBIDDEN);
+		return;
+	}
+	s = third_new(ch, rx, av);
+	if (!s) {
+		nhca_recv_drop(ch, x, NHCA_CH_DROP_NO_MEMORY);
+		return;
+	}
+	/* another CPU may have accepted a request since the first check */
+	if (!third_admit(ch, x, true)) {
+		nhca_av_put(s->av);
+		nhca_av_put(s->manager);
+		kfree(s);
+		return;
+	}
+	spin_lock(&ch->lock);
+	list_add_tail(&s->list, &ch->requested);
+	spin_unlock(&ch->lock);
 	nhca_drr_ready(ch, true);
 }

@@ -10,7 +10,7 @@
  */
 #include <linux/slab.h>
 
-#include "engine.h"
+#include "third.h"
 
 void nhca_send_hdr(const struct nhca_channel *ch, struct nhca_hdr *h, u8 opcode, u32 qpn)
 {
@@ -30,6 +30,7 @@ static void send_done(struct nhca_channel *ch, struct nhca_sending *s, enum ib_w
 {
 	list_del(&s->list);
 	nhca_av_put(s->av);
+	nhca_av_put(s->manager);
 	if (s->answer)
 		kfree(s);
 	else
@@ -135,13 +136,20 @@ static enum ib_wc_status send_over(struct nhca_channel *ch, const struct nhca_se
 	return status;
 }
 
+static u8 send_opcode(const struct nhca_sending *s)
+{
+	if (s->manager)
+		return NHCA_RX_THIRD_WRITE;
+	return s->answer ? NHCA_RX_READ_DATA : NHCA_RX_WRITE;
+}
+
 /* Fill in @tx, @h and @it for the next packets of a transfer, which have @bytes payload bytes. */
 static void send_prepare(struct nhca_channel *ch, const struct nhca_sending *s, u32 bytes,
 			 struct nhca_tx *tx, struct nhca_hdr *h, struct nhca_iter *it)
 {
 	u32 off = s->next * s->rx.segment;
 
-	nhca_send_hdr(ch, h, s->answer ? NHCA_RX_READ_DATA : NHCA_RX_WRITE, s->qpn);
+	nhca_send_hdr(ch, h, send_opcode(s), s->qpn);
 	h->psn = ch->psn;
 	h->rx = s->rx;
 	h->rx.offset = off;
@@ -223,6 +231,12 @@ static void send_violated(struct nhca_channel *ch, const struct nhca_sending *s)
 	};
 	enum nhca_channel_counter why;
 
+	if (s->manager) {
+		x.src_channel = s->rx.src_channel;
+		x.src_key = s->rx.src_key;
+		x.src_rcxt = s->rx.src_rcxt;
+		nhca_third_tell(ch, s, NHCA_RX_ST_VIOLATED);
+	}
 	why = nhca_recv_pvo(ch, s->from + off, len, IB_ACCESS_REMOTE_READ);
 	nhca_recv_drop(ch, &x, why);
 	nhca_channel_violated(ch, &x, &s->local, s->from + off, why);
@@ -305,7 +319,9 @@ static u32 send_stretch(struct nhca_channel *ch, struct nhca_sending *s, u32 max
 static int send_next(struct nhca_channel *ch, u32 left)
 {
 	struct nhca_sending *s = list_first_entry_or_null(&ch->sending, struct nhca_sending, list);
+	struct nhca_rcxt_id third;
 	u32 share, sent;
+	bool making;
 
 	if (!s)
 		return 0;
@@ -319,10 +335,18 @@ static int send_next(struct nhca_channel *ch, u32 left)
 	default:
 		break;
 	}
+	making = s->manager;
+	third = s->local;
+	if (making && !nhca_third_begin(ch, s)) {
+		nhca_send_end(ch, s, IB_WC_WR_FLUSH_ERR);
+		return 1;
+	}
 	list_move_tail(&s->list, &ch->sending);
 	/* send_stretch() may free @s: compute the cost of a packet first */
 	share = nhca_send_shares(min_t(u32, s->rx.segment, s->rx.total));
 	sent = send_stretch(ch, s, clamp_t(u32, left / share, 1, NHCA_CH_STRETCH));
+	if (making)
+		nhca_third_end(ch, &third);
 	return sent ? sent * share : -EAGAIN;
 }
 

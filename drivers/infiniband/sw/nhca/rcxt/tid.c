@@ -152,6 +152,7 @@ static enum nhca_rcxt_verdict payload_equal(const struct nhca_rcxt *rc, const st
 		return NHCA_RCXT_BUSY;
 	}
 	if (rc->state != (read ? NHCA_RCXT_READING : NHCA_RCXT_RECEIVING) ||
+	    (!read && (x->notify ^ rc->notify) & NHCA_RX_NOTIFY_THIRD) ||
 	    x->pvo - x->offset != rc->pvo || !sizes_agree(rc, x->total, x->segment))
 		return NHCA_RCXT_MISMATCH;
 	return NHCA_RCXT_ACCEPT;
@@ -168,6 +169,8 @@ static enum nhca_rcxt_verdict payload_higher(struct nhca_rcxt_pool *pool, struct
 	case NHCA_RCXT_RELEASING:
 	case NHCA_RCXT_READING:
 	case NHCA_RCXT_ANSWERING:
+	case NHCA_RCXT_MOVING:
+	case NHCA_RCXT_FORWARDING:
 		return NHCA_RCXT_BUSY;
 	}
 	/* a CPU that still copies for the earlier transfer could overwrite bytes of the new one */
@@ -239,6 +242,8 @@ enum nhca_rcxt_verdict nhca_rcxt_may_request(const struct nhca_rcxt *rc,
 	case NHCA_RCXT_READING:
 	case NHCA_RCXT_RECEIVING:
 	case NHCA_RCXT_ANSWERING:
+	case NHCA_RCXT_MOVING:
+	case NHCA_RCXT_FORWARDING:
 		return NHCA_RCXT_BUSY;
 	}
 	if (rc->copies)
@@ -272,6 +277,68 @@ enum nhca_rcxt_verdict nhca_rcxt_challenge(const struct nhca_rcxt *rc, const str
 	return NHCA_RCXT_ACCEPT;
 }
 
+enum nhca_rcxt_verdict nhca_rcxt_third_may(const struct nhca_rcxt *rc, const struct nhca_rxeth *x)
+{
+	bool sent = rc->state == NHCA_RCXT_FORWARDED;
+
+	if (x->tid != rc->tid || (!sent && rc->state != NHCA_RCXT_FORWARDING))
+		return nhca_rcxt_may_request(rc, x);
+	if (x->pvo != rc->pvo || !sizes_agree(rc, x->total, x->segment))
+		return NHCA_RCXT_MISMATCH;
+	if (x->number <= rc->number)
+		return NHCA_RCXT_DUPLICATE;
+	return sent || rc->parts < NHCA_RCXT_PARTS ? NHCA_RCXT_ACCEPT : NHCA_RCXT_BUSY;
+}
+
+enum nhca_rcxt_verdict nhca_rcxt_third_request(struct nhca_rcxt *rc, const struct nhca_rxeth *x)
+{
+	enum nhca_rcxt_verdict verdict = nhca_rcxt_third_may(rc, x);
+
+	if (verdict)
+		return verdict;
+	if (rc->state != NHCA_RCXT_FORWARDING || x->tid != rc->tid) {
+		/* the notice goes to the manager, so this rCxt waits for none */
+		begin(rc, NHCA_RCXT_FORWARDING, x->tid, x->total, x->segment, 0);
+		rc->parts = 0;
+	}
+	rc->parts++;
+	rc->number = x->number;
+	rc->pvo = x->pvo;
+	rc->answers = true;
+	return NHCA_RCXT_ACCEPT;
+}
+
+enum nhca_rcxt_verdict nhca_rcxt_third_challenge(const struct nhca_rcxt *rc,
+						 const struct nhca_rxeth *x, u64 digest)
+{
+	if (x->tid < rc->tid)
+		return NHCA_RCXT_STALE;
+	if (x->tid > rc->tid)
+		return NHCA_RCXT_UNSOLICITED;
+	if (rc->state == NHCA_RCXT_DONE)
+		return NHCA_RCXT_DUPLICATE;
+	if (rc->state != NHCA_RCXT_MOVING)
+		return NHCA_RCXT_UNSOLICITED;
+	if (digest != rc->digest || x->number != rc->number ||
+	    !sizes_agree(rc, x->total, x->segment))
+		return NHCA_RCXT_MISMATCH;
+	return NHCA_RCXT_ACCEPT;
+}
+
+/* Apply the tid rules to the notice of a target, for the manager's rCxt. */
+static enum nhca_rcxt_verdict notice_moved(struct nhca_rcxt *rc, const struct nhca_rxeth *x)
+{
+	if (!(x->notify & NHCA_RX_NOTIFY_THIRD))
+		return NHCA_RCXT_UNSOLICITED;
+	if (!sizes_agree(rc, x->total, x->segment) ||
+	    x->src_rcxt.index != rc->target.index || x->src_rcxt.key != rc->target.key)
+		return NHCA_RCXT_MISMATCH;
+	rc->noticed = true;
+	rc->noticed_by = x->src_channel;
+	rc->state = NHCA_RCXT_DONE;
+	return NHCA_RCXT_ACCEPT;
+}
+
 enum nhca_rcxt_verdict nhca_rcxt_notice(struct nhca_rcxt *rc, const struct nhca_rxeth *x)
 {
 	u8 wanted = NHCA_RX_NOTIFY_INITIATOR;
@@ -289,6 +356,8 @@ enum nhca_rcxt_verdict nhca_rcxt_notice(struct nhca_rcxt *rc, const struct nhca_
 	case NHCA_RCXT_WAITING:
 	case NHCA_RCXT_RELEASING:
 		break;
+	case NHCA_RCXT_MOVING:
+		return notice_moved(rc, x);
 	case NHCA_RCXT_DONE:
 		return NHCA_RCXT_DUPLICATE;
 	default:
@@ -368,12 +437,13 @@ enum nhca_rcxt_verdict nhca_rcxt_fence(struct nhca_rcxt_pool *pool, struct nhca_
 	case NHCA_RCXT_WAITING:
 	case NHCA_RCXT_RELEASING:
 	case NHCA_RCXT_READING:
+	case NHCA_RCXT_MOVING:
 		return NHCA_RCXT_BUSY;
 	}
 	nhca_rcxt_end(pool, rc, NHCA_RCXT_IDLE);
 	rc->tid = x->tid;
 	*status = NHCA_RX_ST_FENCED;
-	return nhca_rcxt_no_copies(rc) ? NHCA_RCXT_ACCEPT : NHCA_RCXT_WAIT;
+	return nhca_rcxt_no_copies(rc) && !rc->making ? NHCA_RCXT_ACCEPT : NHCA_RCXT_WAIT;
 }
 
 /* ---- the channel's own work ---- */
@@ -384,7 +454,7 @@ static int may_begin(const struct nhca_rcxt *rc, u32 tid, u32 total, u32 segment
 	if (tid <= rc->tid || !nhca_rcxt_sizes_ok(total, segment))
 		return -EINVAL;
 	if (rc->state == NHCA_RCXT_SENDING || rc->state == NHCA_RCXT_RELEASING ||
-	    rc->state == NHCA_RCXT_ANSWERING)
+	    rc->state == NHCA_RCXT_ANSWERING || rc->state == NHCA_RCXT_FORWARDING)
 		return -EBUSY;
 	return rc->copies ? -EAGAIN : 0;
 }
@@ -434,6 +504,35 @@ int nhca_rcxt_begin_read(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 
 	return 0;
 }
 
+int nhca_rcxt_begin_move(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, struct nhca_rxeth *x,
+			 u64 digest, u64 cookie)
+{
+	int err = may_begin(rc, x->tid, x->total, x->segment);
+
+	if (err)
+		return err;
+	map_free(pool, rc);
+	begin(rc, NHCA_RCXT_MOVING, x->tid, x->total, x->segment, x->notify);
+	x->number = 0;
+	rc->number = 0;
+	rc->target = x->target_rcxt;
+	rc->digest = digest;
+	rc->cookie = cookie;
+	return 0;
+}
+
+int nhca_rcxt_move_again(struct nhca_rcxt *rc, struct nhca_rxeth *x, u64 digest)
+{
+	if (x->tid != rc->tid || !sizes_agree(rc, x->total, x->segment))
+		return -EINVAL;
+	if (rc->state == NHCA_RCXT_DONE)
+		return -EALREADY;
+	if (rc->state != NHCA_RCXT_MOVING || rc->digest != digest || rc->number == U32_MAX)
+		return -EINVAL;
+	x->number = ++rc->number;
+	return 0;
+}
+
 bool nhca_rcxt_sent(struct nhca_rcxt *rc, u32 tid)
 {
 	bool answer = rc->state == NHCA_RCXT_ANSWERING;
@@ -441,6 +540,11 @@ bool nhca_rcxt_sent(struct nhca_rcxt *rc, u32 tid)
 
 	if (!nhca_rcxt_sends(rc, tid))
 		return false;
+	if (rc->state == NHCA_RCXT_FORWARDING) {
+		if (!--rc->parts)
+			rc->state = NHCA_RCXT_FORWARDED;
+		return false;
+	}
 	if (rc->noticed)
 		rc->state = answer ? NHCA_RCXT_DONE : NHCA_RCXT_RELEASING;
 	else if (rc->notify & wanted)

@@ -39,7 +39,7 @@
  * @NHCA_RCXT_ACCEPT:    the packet is accepted.  What the caller has to do: payload: copy it, then
  *                       call nhca_rcxt_copied(); read request: send the payload, then call
  *                       nhca_rcxt_sent(); notice: complete the transfer; challenge: send the
- *                       request again; fence: send a status
+ *                       request again; fence: send a status; third-party request: as a read request
  * @NHCA_RCXT_WAIT:      payload: another CPU still copies at most one batch for the earlier
  *                       transfer; the caller must release the lock and try again, or drop the
  *                       packet.  Fence: see nhca_rcxt_fence()
@@ -182,12 +182,49 @@ enum nhca_rx_status nhca_rcxt_status(struct nhca_rcxt *rc, const struct nhca_rxe
  * be placed; the caller sends no status, and the peer has to send the fence again.
  * Context: any, rCxt's lock.
  * Return: ACCEPT: send a status; STALE: the tid is 0, or lower than that of the latest transfer;
- * WAIT: the transfer is canceled, but a CPU still copies; BUSY: a transfer that the rCxt's own
- * channel began is in progress.
+ * WAIT: the transfer is canceled, but a CPU still copies, or makes packets of it for a third party;
+ * BUSY: a transfer that the rCxt's own channel began is in progress.
  */
 enum nhca_rcxt_verdict nhca_rcxt_fence(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc,
 				       const struct nhca_rxeth *x, enum nhca_rx_status *status,
 				       u32 *have);
+
+/**
+ * nhca_rcxt_third_request - apply the tid rules to a third-party request of a manager
+ * @rc: the rCxt that the request names: that of the source
+ * @x:  RXETH of the request
+ *
+ * Each request is accepted at most once.  A repeated request, for the same transfer or a part of
+ * it, needs a higher number than the latest one that was accepted.  Up to NHCA_RCXT_PARTS requests
+ * of one transfer are executed at a time.
+ * Context: any, rCxt's lock.
+ * Return: enum nhca_rcxt_verdict.  ACCEPT: the rCxt is FORWARDING.  The caller sends the payload as
+ * long as nhca_rcxt_sends() is true, and then calls nhca_rcxt_sent(), once for each request.
+ */
+enum nhca_rcxt_verdict nhca_rcxt_third_request(struct nhca_rcxt *rc, const struct nhca_rxeth *x);
+
+/**
+ * nhca_rcxt_third_may - check whether nhca_rcxt_third_request() would accept a request
+ * @rc: the rCxt that the request names
+ * @x:  RXETH of the request
+ * Context: any, rCxt's lock.
+ * Return: the verdict that nhca_rcxt_third_request() would return.
+ */
+enum nhca_rcxt_verdict nhca_rcxt_third_may(const struct nhca_rcxt *rc, const struct nhca_rxeth *x);
+
+/**
+ * nhca_rcxt_third_challenge - check the challenge of a third-party request
+ * @rc:     the manager's rCxt, which sent the request; unchanged
+ * @x:      RXETH of the challenge
+ * @digest: nhca_third_digest() of the challenge
+ *
+ * Each field of the challenge that is repeated in the next request must be that of the latest
+ * request.  Otherwise a peer could make the manager send requests in its own name.
+ * Context: any, rCxt's lock.
+ * Return: enum nhca_rcxt_verdict.  ACCEPT: send the request again.
+ */
+enum nhca_rcxt_verdict nhca_rcxt_third_challenge(const struct nhca_rcxt *rc,
+						 const struct nhca_rxeth *x, u64 digest);
 
 /* ---- work requests of the rCxt's own channel ---- */
 
@@ -240,6 +277,30 @@ int nhca_rcxt_begin_read(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 
 			 u32 segment, u8 notify, u64 pvo, u64 cookie);
 
 /**
+ * nhca_rcxt_begin_move - begin a third-party transfer as its manager
+ * @pool:    the pool of @rc
+ * @rc:      the rCxt
+ * @x:       RXETH of the request; its number is set to 0
+ * @digest:  nhca_third_digest() of the request
+ * @cookie:  wr_id of the work request
+ * Context: any, rCxt's lock.
+ * Return: 0: the caller sends the request; errors as nhca_rcxt_begin_write().
+ */
+int nhca_rcxt_begin_move(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, struct nhca_rxeth *x,
+			 u64 digest, u64 cookie);
+
+/**
+ * nhca_rcxt_move_again - request a part of a third-party transfer again
+ * @rc:     the rCxt
+ * @x:      RXETH of the request; its number is set to that of the previous request plus 1
+ * @digest: nhca_third_digest() of the request, as before
+ * Context: any, rCxt's lock.
+ * Return: 0: the caller sends the request; -EALREADY: the transfer is complete; -EINVAL: the rCxt
+ * has another transfer, or none.
+ */
+int nhca_rcxt_move_again(struct nhca_rcxt *rc, struct nhca_rxeth *x, u64 digest);
+
+/**
  * nhca_rcxt_sends - check whether packets of a transfer are still to be sent
  * @rc:  the rCxt
  * @tid: tid of the transfer
@@ -251,7 +312,8 @@ int nhca_rcxt_begin_read(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 
 static inline bool nhca_rcxt_sends(const struct nhca_rcxt *rc, u32 tid)
 {
 	return rc->tid == tid && (rc->state == NHCA_RCXT_SENDING ||
-				  rc->state == NHCA_RCXT_ANSWERING);
+				  rc->state == NHCA_RCXT_ANSWERING ||
+				  rc->state == NHCA_RCXT_FORWARDING);
 }
 
 /**

@@ -199,6 +199,20 @@ static void chan_free(struct chan *c)
 	}
 }
 
+/* Name the target of a third-party transfer: the channel of end 1. */
+static void chan_target(struct chan *c, struct nhca_rcxt_wr *wr)
+{
+	const struct chan *target = c->end->pair->end[1].chan;
+
+	wr->local_pvo = target->end->mem->pvo;
+	*(struct nhca_rcxt_target *)(wr + 1) = (struct nhca_rcxt_target) {
+		.rcxt = target->ids[0],
+		.key = lower_32_bits(target->resp.key),
+		.ah_id = PAIR_AH_TARGET,
+		.qpn = target->who.qpn,
+	};
+}
+
 struct nhca_send_wqe *chan_wqe(struct chan *c, u8 opcode)
 {
 	struct nhca_send_wqe *wqe = nhca_ring_slot(&c->ch->sq, c->posted);
@@ -223,6 +237,8 @@ struct nhca_send_wqe *chan_wqe(struct chan *c, u8 opcode)
 	wqe->rcxt[0].segment = PAIR_SEG;
 	wqe->rcxt[0].local_pvo = c->end->mem->pvo;
 	wqe->rcxt[0].remote_pvo = c->peer->end->mem->pvo;
+	if (opcode == NHCA_WR_CH_MOVE)
+		chan_target(c, wqe->rcxt);
 	return wqe;
 }
 
@@ -266,7 +282,8 @@ struct nhca_cqe chan_expect(struct kunit *test, struct chan *c, u8 opcode, u8 st
 {
 	struct nhca_cqe cqe = {};
 
-	KUNIT_ASSERT_TRUE_MSG(test, chan_poll(c, opcode >= NHCA_WC_CH_FRAME, &cqe),
+	KUNIT_ASSERT_TRUE_MSG(test, chan_poll(c, opcode >= NHCA_WC_CH_FRAME &&
+					      opcode != NHCA_WC_CH_MOVE, &cqe),
 			      "no completion %x", opcode);
 	KUNIT_ASSERT_EQ(test, cqe.opcode, opcode);
 	KUNIT_ASSERT_EQ(test, cqe.status, status);
@@ -492,19 +509,19 @@ static void end_memory(struct kunit *test, struct pair_end *end)
 	KUNIT_ASSERT_FALSE(test, IS_ERR(end->mem));
 }
 
-/* Create the address handle with which programs of @end name the other end. */
-static void end_path(struct kunit *test, struct pair_end *end, u32 to)
+/* Create address handle @id, with which programs of @end name the host @to. */
+static void end_path(struct kunit *test, struct pair_end *end, u32 id, u32 to)
 {
 	struct nhca_av *av = kzalloc(sizeof(*av), GFP_KERNEL);
 
 	KUNIT_ASSERT_NOT_NULL(test, av);
 	refcount_set(&av->ref, 1);
 	av->pd = end->pd;
-	av->id = PAIR_AH;
+	av->id = id;
 	av->v4 = true;
 	ipv6_addr_set_v4mapped(htonl(end->addr), &av->saddr);
 	ipv6_addr_set_v4mapped(htonl(to), &av->daddr);
-	KUNIT_ASSERT_EQ(test, xa_err(xa_store_irq(&end->dev->ah_ids, PAIR_AH, av, GFP_KERNEL)), 0);
+	KUNIT_ASSERT_EQ(test, xa_err(xa_store_irq(&end->dev->ah_ids, id, av, GFP_KERNEL)), 0);
 }
 
 static void end_init(struct kunit *test, struct pair *p, u32 i)
@@ -531,7 +548,7 @@ static void end_init(struct kunit *test, struct pair *p, u32 i)
 	KUNIT_ASSERT_EQ(test, nhca_rcxt_dev_init(end->dev, PAIR_RCXTS), 0);
 	KUNIT_ASSERT_EQ(test, nhca_addr_add(end->dev, &gid, PAIR_IFINDEX), 0);
 	end_memory(test, end);
-	end_path(test, end, PAIR_ADDR + !i);
+	end_path(test, end, PAIR_AH, PAIR_ADDR + !i);
 	end->chan = chan_make(test, end, PAIR_QPN + i, PAIR_JOB);
 }
 
@@ -548,6 +565,7 @@ static void end_exit(struct pair_end *end)
 	if (end->page)
 		__free_pages(end->page, PAIR_ORDER);
 	nhca_av_put(xa_erase_irq(&end->dev->ah_ids, PAIR_AH));
+	nhca_av_put(xa_erase_irq(&end->dev->ah_ids, PAIR_AH_TARGET));
 	nhca_addr_del(end->dev, &gid, PAIR_IFINDEX);
 	nhca_rcxt_dev_exit(end->dev);
 	nhca_txq_put(end->dev->txq);
@@ -576,6 +594,15 @@ int pair_init(struct kunit *test)
 	return 0;
 }
 
+void pair_add(struct kunit *test)
+{
+	struct pair *p = test->priv;
+
+	end_init(test, p, 2);
+	end_path(test, &p->end[2], PAIR_AH_TARGET, PAIR_ADDR + 1);
+	p->end[2].chan->peer = p->end[0].chan;
+}
+
 void pair_exit(struct kunit *test)
 {
 	struct pair_packet *pk, *next;
@@ -594,7 +621,7 @@ void pair_exit(struct kunit *test)
 		pair_drop(pk);
 	list_for_each_entry(c, &p->chans, list)
 		chan_free(c);
-	for (i = 0; i < 2; i++)
+	for (i = 0; i < ARRAY_SIZE(p->end); i++)
 		end_exit(&p->end[i]);
 	/* address vectors of the path caches are freed after a grace period */
 	rcu_barrier();

@@ -18,9 +18,10 @@
 #include "../rcxt/engine.h"
 
 #define PAIR_JOB	0x10b
-#define PAIR_ADDR	0x0a000001u	/* 10.0.0.1 is end 0, 10.0.0.2 is end 1 */
+#define PAIR_ADDR	0x0a000001u	/* of end 0; end 1 is 10.0.0.2, end 2 10.0.0.3 */
 #define PAIR_IFINDEX	77
 #define PAIR_AH		5		/* number of the address handle to the other end */
+#define PAIR_AH_TARGET	6		/* end 2: number of the address handle to end 1 */
 #define PAIR_QPN	0x1110u		/* QPN of the channel of end 0; that of end 1 is the next */
 #define PAIR_SEG	1024u		/* segment of transfers, if a test chooses no other */
 #define PAIR_RCXTS	1024u		/* rCxts in the pool of a device */
@@ -114,7 +115,7 @@ struct pair_packet {
 /**
  * struct pair - two hosts and the network between them
  * @nn:     the namespace of both
- * @end:    the hosts
+ * @end:    the hosts; the last one exists only after pair_add()
  * @chans:  all channels
  * @wire:   packets that were sent, in this order
  * @sent:   number of packets that were sent; those of a batch count separately
@@ -130,7 +131,7 @@ struct pair_packet {
  */
 struct pair {
 	struct nhca_net *nn;
-	struct pair_end end[2];
+	struct pair_end end[3];
 	struct list_head chans;
 	struct list_head wire;
 	u32 sent;
@@ -151,6 +152,12 @@ struct pair {
  */
 int pair_init(struct kunit *test);
 void pair_exit(struct kunit *test);
+
+/**
+ * pair_add - create a third device with a channel, whose peer is the channel of end 0
+ * @test: the test
+ */
+void pair_add(struct kunit *test);
 
 /**
  * chan_new - prepare a channel that does not exist yet
@@ -191,10 +198,10 @@ void chan_destroy(struct chan *c);
  * @c:      the channel
  * @opcode: NHCA_WR_CH_*
  *
- * The work request is signaled. The work request names the peer, and the first rCxt of both sides.
- * Its wr_id is chan_wr_id(), its cookie chan_cookie(). A work request with a struct nhca_rcxt_wr
- * has tid 1. Unless it is a cancel or a fence, its segments have PAIR_SEG bytes, and it starts at
- * the first byte of the memory of both ends.
+ * The work request is signaled. It names the peer, and the first rCxt of both sides. Its wr_id is
+ * chan_wr_id(), its cookie chan_cookie(). One with a struct nhca_rcxt_wr has tid 1 and PAIR_SEG,
+ * except a cancel and a fence, and starts at the first byte of the memory of both ends.  The target
+ * of NHCA_WR_CH_MOVE is end 1, and its first rCxt.
  * Return: the slot.
  */
 struct nhca_send_wqe *chan_wqe(struct chan *c, u8 opcode);
@@ -221,7 +228,7 @@ void chan_bell(struct chan *c);
 /**
  * chan_transfer - post a write or read of @total bytes, and ring the doorbell
  * @c:      the channel
- * @opcode: NHCA_WR_CH_WRITE or NHCA_WR_CH_READ
+ * @opcode: NHCA_WR_CH_WRITE, NHCA_WR_CH_READ or NHCA_WR_CH_MOVE
  * @tid:    tid of the transfer
  * @total:  bytes
  * @notify: NHCA_NOTIFY_*

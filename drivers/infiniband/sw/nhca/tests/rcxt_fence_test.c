@@ -25,6 +25,9 @@ static const struct fence_row fence_rows[] = {
 	/* too late to cancel: the status says that all payload is in place */
 	{ NHCA_RCXT_DONE, NHCA_RCXT_ACCEPT, NHCA_RX_ST_DONE, NHCA_RCXT_ACCEPT },
 	{ NHCA_RCXT_VIOLATED, NHCA_RCXT_ACCEPT, NHCA_RX_ST_FENCED, NHCA_RCXT_ACCEPT },
+	{ NHCA_RCXT_MOVING, NHCA_RCXT_BUSY, NHCA_RX_ST_NONE, NHCA_RCXT_BUSY },
+	{ NHCA_RCXT_FORWARDING, NHCA_RCXT_ACCEPT, NHCA_RX_ST_FENCED, NHCA_RCXT_ACCEPT },
+	{ NHCA_RCXT_FORWARDED, NHCA_RCXT_ACCEPT, NHCA_RX_ST_FENCED, NHCA_RCXT_ACCEPT },
 };
 
 static void fence_case(struct kunit *test, const struct fence_row *row, s32 step, u16 copies)
@@ -78,7 +81,7 @@ static void rcxt_fence_in_every_state(struct kunit *test)
 {
 	u32 i;
 
-	static_assert(ARRAY_SIZE(fence_rows) == NHCA_RCXT_VIOLATED);
+	static_assert(ARRAY_SIZE(fence_rows) == NHCA_RCXT_FORWARDED);
 	for (i = 0; i < ARRAY_SIZE(fence_rows); i++) {
 		s32 step;
 

@@ -302,6 +302,10 @@ static void rxeth_answers_are_short(struct kunit *test)
 		{ NHCA_RX_PROBE, NHCA_RX_PROBE_CHALLENGE },
 		{ NHCA_RX_READ_CHALLENGE, NHCA_RX_READ_REQUEST },
 		{ NHCA_RX_PROBE_CHALLENGE, NHCA_RX_PROBE },
+		{ NHCA_RX_THIRD_WRITE, NHCA_RX_NOTICE },
+		{ NHCA_RX_THIRD_REQUEST, NHCA_RX_THIRD_CHALLENGE },
+		{ NHCA_RX_THIRD_REQUEST, NHCA_RX_STATUS },
+		{ NHCA_RX_THIRD_CHALLENGE, NHCA_RX_THIRD_REQUEST },
 	};
 	int i;
 
@@ -315,7 +319,7 @@ static void rxeth_answers_are_short(struct kunit *test)
 static void rxeth_reserved_opcodes(struct kunit *test)
 {
 	static const u8 reserved[] = {
-		NHCA_RX_THIRD_REQUEST, NHCA_RX_THIRD_WRITE, NHCA_RX_BROADCAST_WRITE,
+		NHCA_RX_BROADCAST_WRITE,
 		NHCA_RX_HALF_WRITE, NHCA_RX_HALF_REQUEST, NHCA_RX_HALF_DATA, NHCA_RX_CONDITION,
 	};
 	u8 p[NHCA_HDRS_MAX] = {};

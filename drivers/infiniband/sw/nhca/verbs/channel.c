@@ -3,8 +3,9 @@
  * Channels, which are QPs of type IB_QPT_DRIVER: checks of arguments and attributes, and the
  * methods that other QPs do not have.  rcxt/ sends and receives their packets.
  *
- * The methods ACQUIRE, RELEASE and MODIFY hold nhca_qp.modify, so only one of them at a time runs
- * for a channel.  Doorbells, queries, ibv_modify_qp(), recovery and packets may run concurrently.
+ * The methods ACQUIRE, RELEASE, MODIFY and TARGET hold nhca_qp.modify, so only one of them at a
+ * time runs for a channel.  Doorbells, queries, ibv_modify_qp(), recovery and packets may run
+ * concurrently.
  */
 #include "objects.h"
 #include "../rcxt/rcxt.h"
@@ -203,6 +204,24 @@ static int UVERBS_HANDLER(NHCA_METHOD_CHANNEL_MODIFY)(struct uverbs_attr_bundle 
 	return err;
 }
 
+static int UVERBS_HANDLER(NHCA_METHOD_CHANNEL_TARGET)(struct uverbs_attr_bundle *attrs)
+{
+	struct nhca_qp *qp = channel_of(attrs, NHCA_ATTR_CHANNEL_TARGET_HANDLE);
+	struct nhca_channel_target cmd;
+	int err;
+
+	if (IS_ERR(qp))
+		return PTR_ERR(qp);
+	err = uverbs_copy_from(&cmd, attrs, NHCA_ATTR_CHANNEL_TARGET_CMD);
+	if (err)
+		return err;
+
+	mutex_lock(&qp->modify);
+	err = nhca_channel_target(qp->channel, &cmd);
+	mutex_unlock(&qp->modify);
+	return err;
+}
+
 static int UVERBS_HANDLER(NHCA_METHOD_CHANNEL_QUERY)(struct uverbs_attr_bundle *attrs)
 {
 	struct nhca_qp *qp = channel_of(attrs, NHCA_ATTR_CHANNEL_QUERY_HANDLE);
@@ -238,6 +257,13 @@ DECLARE_UVERBS_NAMED_METHOD(NHCA_METHOD_CHANNEL_MODIFY,
 								  quantum),
 					       UA_MANDATORY));
 
+DECLARE_UVERBS_NAMED_METHOD(NHCA_METHOD_CHANNEL_TARGET,
+			    UVERBS_ATTR_IDR(NHCA_ATTR_CHANNEL_TARGET_HANDLE, UVERBS_OBJECT_QP,
+					    UVERBS_ACCESS_READ, UA_MANDATORY),
+			    UVERBS_ATTR_PTR_IN(NHCA_ATTR_CHANNEL_TARGET_CMD,
+					       UVERBS_ATTR_TYPE(struct nhca_channel_target),
+					       UA_MANDATORY));
+
 DECLARE_UVERBS_NAMED_METHOD(NHCA_METHOD_CHANNEL_QUERY,
 			    UVERBS_ATTR_IDR(NHCA_ATTR_CHANNEL_QUERY_HANDLE, UVERBS_OBJECT_QP,
 					    UVERBS_ACCESS_READ, UA_MANDATORY),
@@ -250,6 +276,7 @@ ADD_UVERBS_METHODS(nhca_channel_methods, UVERBS_OBJECT_QP,
 		   &UVERBS_METHOD(NHCA_METHOD_CHANNEL_ACQUIRE),
 		   &UVERBS_METHOD(NHCA_METHOD_CHANNEL_RELEASE),
 		   &UVERBS_METHOD(NHCA_METHOD_CHANNEL_MODIFY),
+		   &UVERBS_METHOD(NHCA_METHOD_CHANNEL_TARGET),
 		   &UVERBS_METHOD(NHCA_METHOD_CHANNEL_QUERY));
 
 const struct uapi_definition nhca_channel_defs[] = {

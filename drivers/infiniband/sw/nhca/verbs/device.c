@@ -167,7 +167,7 @@ void nhca_get_dev_fw_str(struct ib_device *ibdev, char *str)
 static const struct nhca_alloc_ucontext_resp nhca_ucontext_resp = {
 	.features = NHCA_FEATURE_LOCAL_OPS | NHCA_FEATURE_CHANNELS | NHCA_FEATURE_FLUSH |
 		    NHCA_FEATURE_XRC | NHCA_FEATURE_RATE_LIMIT | NHCA_FEATURE_RAW |
-		    NHCA_FEATURE_RING_MEM | NHCA_FEATURE_FENCE |
+		    NHCA_FEATURE_RING_MEM | NHCA_FEATURE_FENCE | NHCA_FEATURE_MOVE |
 		    (NHCA_HAS_DIRECT ? NHCA_FEATURE_DIRECT : 0),
 };
 

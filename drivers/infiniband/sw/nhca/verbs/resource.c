@@ -157,6 +157,7 @@ static void channel_state(struct nhca_qp *qp, struct nhca_res_channel *res)
 	res->received_bytes = info.counters[NHCA_CH_RECEIVED_BYTES];
 	for (i = NHCA_CH_DROP_FIFO; i <= NHCA_CH_DROP_SEGMENT; i++)
 		res->dropped += info.counters[i];
+	res->dropped += info.counters[NHCA_CH_DROP_TARGET] + info.counters[NHCA_CH_DROP_MANAGER];
 }
 
 int nhca_channel_res_dump(struct nhca_qp *qp, struct sk_buff *msg, bool raw)

@@ -174,8 +174,11 @@ const struct nhca_opinfo nhca_opcodes[256] = {
 	RX_ROW(PROBE, "Probe", 0, NHCA_RX_TOKEN_LEN),
 	RX_ROW(STATUS, "Status", NHCA_OPF_PAYLOAD, NHCA_RX_STATUS_LEN),
 	RX_ROW(FENCE, "Fence", 0, NHCA_RX_TOKEN_LEN),
+	RX_ROW(THIRD_REQUEST, "Third-party Request", 0, NHCA_RX_THIRD_LEN),
+	RX_ROW(THIRD_WRITE, "Third-party WRITE", NHCA_OPF_PAYLOAD, NHCA_RX_GID_LEN),
 	RX_ROW(READ_CHALLENGE, "RDMA READ challenge", 0, NHCA_RX_READ_LEN),
 	RX_ROW(PROBE_CHALLENGE, "Probe challenge", 0, NHCA_RX_TOKEN_LEN),
+	RX_ROW(THIRD_CHALLENGE, "Third-party challenge", 0, NHCA_RX_THIRD_LEN),
 
 	[NHCA_OPCODE_CNP] = {
 		.name = "CNP",

@@ -23,8 +23,8 @@
 #define NHCA_FETH_LEN		4
 #define NHCA_XRCETH_LEN		4
 #define NHCA_ICRC_LEN		4
-/* bytes of the longest headers of any opcode, for example of NHCA_RX_READ_REQUEST */
-#define NHCA_HDRS_MAX		(NHCA_BTH_LEN + NHCA_RXETH_LEN + NHCA_RX_READ_LEN)
+/* bytes of the longest headers of any opcode: of NHCA_RX_THIRD_REQUEST */
+#define NHCA_HDRS_MAX		(NHCA_BTH_LEN + NHCA_RXETH_LEN + NHCA_RX_THIRD_LEN)
 #define NHCA_GRH_LEN		40
 #define NHCA_ROCE_UDP_PORT	4791
 

@@ -6,9 +6,46 @@
 #include "compat.h"
 #include "rcxt.h"
 
-/* byte 40, from the highest bit: version (4 bits), reserved, RXETH_AGAIN, NHCA_RX_NOTIFY_MASK */
+/* byte 40, from the highest bit: version (4 bits), RXETH_THIRD, RXETH_AGAIN, NHCA_RX_NOTIFY_MASK */
 #define RXETH_VERSION_SHIFT	4
+#define RXETH_THIRD		0x08
 #define RXETH_AGAIN		0x04
+
+/* Return: true if packets of this kind have the bit NHCA_RX_NOTIFY_THIRD. */
+static bool has_third(u8 opcode)
+{
+	return opcode == NHCA_RX_THIRD_REQUEST || opcode == NHCA_RX_THIRD_CHALLENGE ||
+	       opcode == NHCA_RX_THIRD_WRITE || opcode == NHCA_RX_NOTICE;
+}
+
+/* Decode what follows the RXETH of a third-party request or challenge. */
+static void third_decode(struct nhca_rxeth *x, const u8 *p)
+{
+	x->reply_pvo = get_unaligned_be64(p);
+	x->token = get_unaligned_be64(p + 8);
+	memcpy(x->gid, p + 16, NHCA_RX_GID_LEN);
+	/* byte 32 is reserved */
+	x->target_channel = get_unaligned_be24(p + 33);
+	x->target_key = get_unaligned_be32(p + 36);
+	x->target_rcxt.index = get_unaligned_be32(p + 40);
+	x->target_rcxt.key = get_unaligned_be32(p + 44);
+	x->part = get_unaligned_be32(p + 48);
+	x->number = get_unaligned_be32(p + 52);
+}
+
+static void third_encode(const struct nhca_rxeth *x, u8 *p)
+{
+	put_unaligned_be64(x->reply_pvo, p);
+	put_unaligned_be64(x->token, p + 8);
+	memcpy(p + 16, x->gid, NHCA_RX_GID_LEN);
+	p[32] = 0;
+	put_unaligned_be24(x->target_channel, p + 33);
+	put_unaligned_be32(x->target_key, p + 36);
+	put_unaligned_be32(x->target_rcxt.index, p + 40);
+	put_unaligned_be32(x->target_rcxt.key, p + 44);
+	put_unaligned_be32(x->part, p + 48);
+	put_unaligned_be32(x->number, p + 52);
+}
 
 void nhca_rxeth_decode(struct nhca_rxeth *x, u8 opcode, const u8 *p)
 {
@@ -32,8 +69,17 @@ void nhca_rxeth_decode(struct nhca_rxeth *x, u8 opcode, const u8 *p)
 		.src_rcxt.key = get_unaligned_be32(p + 52),
 		.cookie = get_unaligned_be64(p + 56),
 	};
+	if (has_third(opcode) && p[40] & RXETH_THIRD)
+		x->notify |= NHCA_RX_NOTIFY_THIRD;
 	p += NHCA_RXETH_LEN;
 	switch (opcode) {
+	case NHCA_RX_THIRD_REQUEST:
+	case NHCA_RX_THIRD_CHALLENGE:
+		third_decode(x, p);
+		break;
+	case NHCA_RX_THIRD_WRITE:
+		memcpy(x->gid, p, NHCA_RX_GID_LEN);
+		break;
 	case NHCA_RX_READ_REQUEST:
 	case NHCA_RX_READ_CHALLENGE:
 		x->reply_pvo = get_unaligned_be64(p);
@@ -64,6 +110,7 @@ unsigned int nhca_rxeth_encode(const struct nhca_rxeth *x, u8 opcode, u8 *p)
 	put_unaligned_be16(x->segment, p + 30);
 	put_unaligned_be64(x->pvo, p + 32);
 	p[40] = x->version << RXETH_VERSION_SHIFT | (x->again ? RXETH_AGAIN : 0) |
+		(x->notify & NHCA_RX_NOTIFY_THIRD && has_third(opcode) ? RXETH_THIRD : 0) |
 		(x->notify & NHCA_RX_NOTIFY_MASK);
 	put_unaligned_be24(x->src_channel, p + 41);
 	put_unaligned_be32(x->src_key, p + 44);
@@ -72,6 +119,13 @@ unsigned int nhca_rxeth_encode(const struct nhca_rxeth *x, u8 opcode, u8 *p)
 	put_unaligned_be64(x->cookie, p + 56);
 	p += NHCA_RXETH_LEN;
 	switch (opcode) {
+	case NHCA_RX_THIRD_REQUEST:
+	case NHCA_RX_THIRD_CHALLENGE:
+		third_encode(x, p);
+		return NHCA_RXETH_LEN + NHCA_RX_THIRD_LEN;
+	case NHCA_RX_THIRD_WRITE:
+		memcpy(p, x->gid, NHCA_RX_GID_LEN);
+		return NHCA_RXETH_LEN + NHCA_RX_GID_LEN;
 	case NHCA_RX_READ_REQUEST:
 	case NHCA_RX_READ_CHALLENGE:
 		put_unaligned_be64(x->reply_pvo, p);
@@ -112,6 +166,20 @@ static bool offset_ok(const struct nhca_rxeth *x)
 	return !(x->offset % x->segment) && (x->offset < x->total || !x->offset);
 }
 
+/* Return: true if the manager is notified, and not the source. */
+static bool third_notify_ok(const struct nhca_rxeth *x)
+{
+	return (x->notify & NHCA_RX_NOTIFY_THIRD) && !(x->notify & NHCA_RX_NOTIFY_INITIATOR);
+}
+
+/* Return: true if x->part selects whole packets of the transfer, from x->offset on. */
+static bool part_ok(const struct nhca_rxeth *x)
+{
+	u32 left = x->total - x->offset;
+
+	return x->part == left || (x->part && x->part < left && !(x->part % x->segment));
+}
+
 bool nhca_rxeth_fits(const struct nhca_rxeth *x, u8 opcode, unsigned int payload)
 {
 	u32 left;
@@ -132,6 +200,12 @@ bool nhca_rxeth_fits(const struct nhca_rxeth *x, u8 opcode, unsigned int payload
 		left = nhca_rcxt_packets(x->total - x->offset, x->segment);
 		return x->status < NHCA_RX_ST_MAX && x->length <= NHCA_RX_MAX_PACKET &&
 		       x->length <= (left + 7) / 8;
+	case NHCA_RX_THIRD_WRITE:
+		return third_notify_ok(x) &&
+		       x->length == nhca_rcxt_packet_len(x->total, x->segment, x->offset);
+	case NHCA_RX_THIRD_REQUEST:
+	case NHCA_RX_THIRD_CHALLENGE:
+		return third_notify_ok(x) && part_ok(x);
 	case NHCA_RX_NOTICE:
 	case NHCA_RX_READ_REQUEST:
 	case NHCA_RX_READ_CHALLENGE:

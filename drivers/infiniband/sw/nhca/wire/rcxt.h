@@ -17,6 +17,9 @@
 #define NHCA_RX_READ_LEN	16	/* after the RXETH: read request, read challenge */
 #define NHCA_RX_TOKEN_LEN	8	/* after the RXETH: probe, probe challenge, fence */
 #define NHCA_RX_STATUS_LEN	8	/* after the RXETH: status */
+#define NHCA_RX_GID_LEN		16	/* after the RXETH: third-party payload */
+/* after the RXETH: third-party request, third-party challenge */
+#define NHCA_RX_THIRD_LEN	(NHCA_RX_READ_LEN + NHCA_RX_GID_LEN + 24)
 #define NHCA_RXETH_VERSION	0
 
 /* BTH opcodes of channels: kinds of packets */
@@ -29,9 +32,9 @@ enum nhca_rx_opcode {
 	NHCA_RX_PROBE		= 0xc5,	/* requests a status: which packets have arrived */
 	NHCA_RX_STATUS		= 0xc6,	/* answers a probe or a fence */
 	NHCA_RX_FENCE		= 0xc7,	/* cancels a transfer at the peer; requests a status */
-	/* for other transfers of US 8,023,417: nhca does not send these, and drops received ones */
-	NHCA_RX_THIRD_REQUEST	= 0xc8,	/* third-party read request */
-	NHCA_RX_THIRD_WRITE	= 0xc9,	/* payload whose notice goes to a third party */
+	NHCA_RX_THIRD_REQUEST	= 0xc8,	/* a manager asks a source to write to a target */
+	NHCA_RX_THIRD_WRITE	= 0xc9,	/* payload whose notice goes to the manager */
+	/* reserved for other transfers of the reference: nhca never sends them, and drops them */
 	NHCA_RX_BROADCAST_WRITE	= 0xca,	/* payload for all channels that have the rCxt */
 	NHCA_RX_HALF_WRITE	= 0xcc,	/* payload from memory into a receive FIFO */
 	NHCA_RX_HALF_REQUEST	= 0xcd,	/* read request whose source or destination is a FIFO */
@@ -40,6 +43,7 @@ enum nhca_rx_opcode {
 	/* the answer to a request without a valid token: repeat the request with this token */
 	NHCA_RX_READ_CHALLENGE	= 0xd2,
 	NHCA_RX_PROBE_CHALLENGE	= 0xd5,
+	NHCA_RX_THIRD_CHALLENGE	= 0xd8,
 };
 
 /* maximum bytes of a transfer; a longer message is sent as several transfers */
@@ -59,6 +63,11 @@ enum nhca_rx_opcode {
 #define NHCA_RX_NOTIFY_INITIATOR	0x01	/* the channel that posted the work request */
 #define NHCA_RX_NOTIFY_TARGET		0x02	/* the other channel */
 #define NHCA_RX_NOTIFY_MASK		0x03
+/*
+ * The third party: the manager of a third-party transfer.  Only third-party requests, challenges
+ * and payload, and notices have this bit.
+ */
+#define NHCA_RX_NOTIFY_THIRD		0x04
 
 /* nhca_rxeth.status: state of a transfer at the rCxt that the probe or fence names */
 enum nhca_rx_status {
@@ -67,6 +76,9 @@ enum nhca_rx_status {
 	NHCA_RX_ST_NONE		= 2,	/* unknown: the rCxt does not receive this transfer */
 	NHCA_RX_ST_VIOLATED	= 3,	/* memory protection refused a packet */
 	NHCA_RX_ST_FENCED	= 4,	/* canceled by a fence: no further byte is placed */
+	/* answers of a source that refuses a third-party request */
+	NHCA_RX_ST_FORBIDDEN	= 5,	/* the source's program has not allowed this target */
+	NHCA_RX_ST_TOO_LONG	= 6,	/* the source cannot send packets of this segment */
 	NHCA_RX_ST_MAX
 };
 
@@ -97,15 +109,23 @@ struct nhca_rcxt_id {
  * @tid:     number of the transfer
  * @total:   bytes of the transfer, at most NHCA_RCXT_MAX_LEN
  * @offset:  bytes of the transfer before those of this packet
- * @pvo:     payload: destination of this packet's first byte; read request and its challenge:
- *           source of the transfer's first byte
+ * @pvo:     payload: destination of this packet's first byte; read request, third-party request,
+ *           and their challenges: source of the transfer's first byte
  * @src_key: lower 32 bits of the key of @src_channel
  * @src_rcxt: rCxt of @src_channel, for answers; packet mode: src_rcxt.index has the upper 32 bits
  *           of the key of @src_channel
  * @cookie:  chosen by the initiator for the program of its peer
- * @reply_pvo: read request and its challenge: destination of the transfer's first byte
- * @token:   challenge: token for the request; read request, probe: token of the latest challenge
- *           from this peer, or 0 if there is none; fence: 0
+ * @reply_pvo: read request, third-party request, and their challenges: destination of the
+ *           transfer's first byte
+ * @token:   challenge: token for the request; read request, third-party request, probe: token of
+ *           the latest challenge from this peer, or 0 if there is none; fence: 0
+ * @gid:     third-party request and challenge: GID of the target; third-party payload: GID of the
+ *           manager
+ * @target_channel: third-party request and challenge, as the following members: QPN of the target
+ * @target_key: lower 32 bits of the key of @target_channel
+ * @target_rcxt: rCxt of @target_channel
+ * @part:    number of bytes to send, from @offset on
+ * @number:  number of the request; a repetition for the same transfer has a higher number
  * @have:    status NHCA_RX_ST_DONE or NHCA_RX_ST_PARTIAL: number of packets of the transfer that
  *           have arrived; otherwise 0
  */
@@ -130,6 +150,12 @@ struct nhca_rxeth {
 	u64 reply_pvo;
 	u64 token;
 	u32 have;
+	u8 gid[NHCA_RX_GID_LEN];
+	u32 target_channel;
+	u32 target_key;
+	struct nhca_rcxt_id target_rcxt;
+	u32 part;
+	u32 number;
 };
 
 /**

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Third-party transfers (reference: third party RDMA operations): a manager requests that a source
+ * writes into the memory of a target.  The payload goes from the source to the target, and the
+ * notice from the target to the manager.  The programs of source and target need not run.
+ *
+ * The manager chooses the target, so a source sends only to addresses that its own program has
+ * allowed.  Otherwise a member of the job could make the source flood any host.
+ */
+#ifndef NHCA_RCXT_THIRD_H
+#define NHCA_RCXT_THIRD_H
+
+#include "engine.h"
+
+/**
+ * nhca_third_digest - compute a keyed hash of the constant fields of a third-party request
+ * @ch: the manager's channel
+ * @x:  RXETH of a request; with @mirrored, of a challenge
+ * @mirrored: source and destination are exchanged
+ *
+ * The hash includes both PVOs, the source's channel and rCxt, and all fields that name the target.
+ * Context: any.
+ * Return: the hash.
+ */
+u64 nhca_third_digest(const struct nhca_channel *ch, const struct nhca_rxeth *x, bool mirrored);
+
+/**
+ * nhca_third_target - fill in the target of a third-party request from a work request
+ * @ch:  the channel
+ * @wqe: the work request, NHCA_WR_CH_MOVE
+ * @x:   RXETH of the request; all other fields are filled in
+ * Context: the channel's turn.
+ * Return: false if the work request is malformed.
+ */
+bool nhca_third_target(const struct nhca_channel *ch, const struct nhca_send_wqe *wqe,
+		       struct nhca_rxeth *x);
+
+/**
+ * nhca_third_allowed - look up the address vector of an allowed target
+ * @ch:  the channel
+ * @gid: GID of the target, IPv4-mapped or IPv6
+ * Context: any; the caller does not hold nhca_channel.lock.
+ * Return: the address vector with a reference for the caller, or NULL if the program has not
+ * allowed the target.
+ */
+struct nhca_av *nhca_third_allowed(struct nhca_channel *ch, const u8 *gid);
+
+/**
+ * nhca_third_begin - prepare to make packets of a third-party transfer
+ * @ch: the channel
+ * @s:  the transfer
+ *
+ * Until nhca_third_end(), a fence for the rCxt is not answered, because the send engine reads the
+ * payload.  If the program has revoked the target, the function ends the transfer in the rCxt and
+ * sends a status to the manager.
+ * Context: the channel's turn.
+ * Return: false if the caller must make no packets.
+ */
+bool nhca_third_begin(struct nhca_channel *ch, const struct nhca_sending *s);
+
+/**
+ * nhca_third_end - end nhca_third_begin()
+ * @ch: the channel
+ * @id: rCxt of the transfer
+ * Context: the channel's turn.
+ */
+void nhca_third_end(struct nhca_channel *ch, const struct nhca_rcxt_id *id);
+
+/**
+ * nhca_third_tell - tell the manager that the source makes no packets of a transfer any more
+ * @ch:     the channel of the source
+ * @s:      the transfer
+ * @status: enum nhca_rx_status
+ * Context: the channel's turn.
+ */
+void nhca_third_tell(struct nhca_channel *ch, const struct nhca_sending *s,
+		     enum nhca_rx_status status);
+
+/**
+ * nhca_third_manager_ok - check the GID of a manager, to which a notice will be sent
+ * @rx: third-party payload
+ * Context: softirq.
+ * Return: true if the GID is a unicast address of the address family of the packet.
+ */
+bool nhca_third_manager_ok(const struct nhca_rx *rx);
+
+#endif /* NHCA_RCXT_THIRD_H */

@@ -1,0 +1,789 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit: third-party transfers between three hosts.  End 2 is the manager, end 0 the source, and
+ * end 1 the target.
+ */
+#include "../rcxt/third.h"
+#include "channel_pair.h"
+
+#define MOVE	NHCA_WR_CH_MOVE
+#define LONG	(200 * PAIR_SEG)	/* more packets than a flow has in the stack */
+
+/**
+ * struct third - the three channels
+ * @a, @b, @c: source, target, manager
+ */
+struct third {
+	struct chan *a;
+	struct chan *b;
+	struct chan *c;
+};
+
+static struct third three(struct kunit *test)
+{
+	struct pair *p = test->priv;
+
+	return (struct third) { p->end[0].chan, p->end[1].chan, p->end[2].chan };
+}
+
+static int target(struct chan *c, u32 op)
+{
+	const struct nhca_channel_target cmd = { .op = op, .ah_id = PAIR_AH };
+
+	return nhca_channel_target(c->ch, &cmd);
+}
+
+static int third_init(struct kunit *test)
+{
+	int err = pair_init(test);
+
+	if (!err)
+		pair_add(test);
+	return err;
+}
+
+/* Post a transfer, and let the source verify the address of the manager if it has to. */
+static void move(struct kunit *test, u32 tid, u32 total, u8 notify)
+{
+	struct third t = three(test);
+
+	chan_transfer(t.c, MOVE, tid, total, NHCA_NOTIFY_INITIATOR | notify);
+	chan_expect(test, t.c, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS);
+	if (pair_first(test, NHCA_RX_THIRD_REQUEST)->hdr.rx.token)
+		return;
+	pair_deliver(test);
+	KUNIT_EXPECT_EQ(test, pair_count(test, 0), 1);
+	KUNIT_EXPECT_EQ(test, pair_first(test, NHCA_RX_THIRD_CHALLENGE)->daddr, t.c->end->addr);
+	pair_deliver(test);
+	KUNIT_EXPECT_TRUE(test, pair_first(test, NHCA_RX_THIRD_REQUEST)->hdr.rx.again);
+}
+
+/* Allow the target, and learn the token of the source. */
+static void prepare(struct kunit *test)
+{
+	struct third t = three(test);
+
+	KUNIT_ASSERT_EQ(test, target(t.a, NHCA_CHANNEL_TARGET_ALLOW), 0);
+	move(test, 1, 0, 0);
+	pair_settle(test);
+	chan_expect(test, t.c, NHCA_WC_CH_MOVE, IB_WC_SUCCESS);
+	KUNIT_ASSERT_TRUE(test, chan_idle(t.a) && chan_idle(t.b) && chan_idle(t.c));
+}
+
+/* Take a status from the receive FIFO of the manager. */
+static void expect_status(struct kunit *test, u8 status, u32 tid)
+{
+	struct chan *c = three(test).c;
+	struct nhca_cqe cqe = chan_expect(test, c, NHCA_WC_CH_FRAME, IB_WC_SUCCESS);
+	const struct nhca_frame *frame = nhca_ring_slot(&c->ch->fifo.ring, cqe.chan.frame);
+
+	KUNIT_EXPECT_EQ(test, frame->kind, NHCA_FRAME_STATUS);
+	KUNIT_EXPECT_EQ(test, frame->status, status);
+	KUNIT_EXPECT_EQ(test, frame->tid, tid);
+	KUNIT_EXPECT_EQ(test, frame->rcxt, c->ids[0]);
+	nhca_ring_release(&c->ch->fifo.ring, cqe.chan.frame + 1);
+}
+
+/* Probe or fence a peer of the manager.  Return: status of the answer. */
+static u8 ask(struct kunit *test, u8 opcode, struct chan *of, u32 ah_id, u32 tid, u32 total)
+{
+	struct chan *c = three(test).c;
+	struct nhca_send_wqe *wqe = chan_wqe(c, opcode);
+	const struct nhca_frame *frame;
+	struct nhca_cqe cqe;
+
+	wqe->chan.ah_id = ah_id;
+	wqe->chan.remote_qpn = of->who.qpn;
+	wqe->chan.remote_key = of->resp.key;
+	wqe->chan.remote_rcxt = of->ids[0];
+	wqe->rcxt[0].tid = tid;
+	if (opcode == NHCA_WR_CH_PROBE)
+		wqe->rcxt[0].total = total;
+	wqe->flags = 0;
+	chan_bell(c);
+	pair_settle(test);
+	if (!chan_poll(c, true, &cqe))
+		return U8_MAX;
+	frame = nhca_ring_slot(&c->ch->fifo.ring, cqe.chan.frame);
+	nhca_ring_release(&c->ch->fifo.ring, cqe.chan.frame + 1);
+	return frame->status;
+}
+
+/*
+ * The payload goes from the source to the target, and only the notice to the manager.  The programs
+ * of source and target do nothing.
+ */
+static void third_bytes(struct kunit *test)
+{
+	static const u32 lengths[] = {
+		7, 0, PAIR_SEG, 3 * PAIR_SEG + 1, 65 * PAIR_SEG, 99 * PAIR_SEG + 3,
+	};
+	struct third t = three(test);
+	struct pair_packet *pk;
+	struct nhca_cqe cqe;
+	u32 i, len, most = 0;
+
+	KUNIT_ASSERT_EQ(test, target(t.a, NHCA_CHANNEL_TARGET_ALLOW), 0);
+	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
+		len = lengths[i];
+		pair_fill(t.a->end->bytes, len, i);
+		move(test, i + 1, len, i % 2 ? NHCA_NOTIFY_TARGET : 0);
+		pair_deliver(test);
+		KUNIT_EXPECT_EQ(test, pair_count(test, NHCA_RX_THIRD_WRITE),
+				nhca_rcxt_packets(len, PAIR_SEG));
+		list_for_each_entry(pk, &((struct pair *)test->priv)->wire, list) {
+			KUNIT_EXPECT_EQ(test, pk->saddr, t.a->end->addr);
+			KUNIT_EXPECT_EQ(test, pk->daddr, t.b->end->addr);
+			KUNIT_EXPECT_TRUE(test, pk->copy);
+		}
+		while (pair_first(test, NHCA_RX_THIRD_WRITE), pair_count(test, 0) > 1)
+			pair_deliver(test);
+		pair_deliver(test);
+		KUNIT_EXPECT_EQ(test, pair_count(test, 0), 1);
+		pk = pair_first(test, NHCA_RX_NOTICE);
+		KUNIT_EXPECT_EQ(test, pk->saddr, t.b->end->addr);
+		KUNIT_EXPECT_EQ(test, pk->daddr, t.c->end->addr);
+		KUNIT_EXPECT_TRUE(test, chan_idle(t.c));
+		pair_settle(test);
+		cqe = chan_expect(test, t.c, NHCA_WC_CH_MOVE, IB_WC_SUCCESS);
+		KUNIT_EXPECT_EQ(test, cqe.wr_id, chan_wr_id(i));
+		KUNIT_EXPECT_EQ(test, cqe.byte_len, len);
+		KUNIT_EXPECT_EQ(test, cqe.chan.tid, i + 1);
+		KUNIT_EXPECT_EQ(test, cqe.src_qp, t.b->who.qpn);
+		if (i % 2) {
+			cqe = chan_expect(test, t.b, NHCA_WC_CH_REMOTE_WRITE, IB_WC_SUCCESS);
+			KUNIT_EXPECT_EQ(test, cqe.wr_id, chan_cookie(i));
+			KUNIT_EXPECT_EQ(test, cqe.src_qp, t.c->who.qpn);
+		}
+		KUNIT_EXPECT_TRUE(test, chan_idle(t.a) && chan_idle(t.b) && chan_idle(t.c));
+		KUNIT_EXPECT_TRUE(test, pair_is(t.b->end->bytes, len, i));
+		most = max(most, len);
+		KUNIT_EXPECT_TRUE(test, pair_clear(t.b->end, 0, most));
+		KUNIT_EXPECT_TRUE(test, pair_clear(t.c->end, 0, 0));
+	}
+	KUNIT_EXPECT_EQ(test, chan_count(t.a, NHCA_CH_CHALLENGED), 1);
+	KUNIT_EXPECT_EQ(test, chan_count(t.c, NHCA_CH_RECEIVED_BYTES), 0);
+}
+
+/* A source sends only to addresses that its program has allowed, and tells the manager. */
+static void third_forbidden(struct kunit *test)
+{
+	struct third t = three(test);
+
+	move(test, 1, LONG, 0);
+	pair_deliver(test);
+	KUNIT_EXPECT_EQ(test, pair_count(test, 0), 1);
+	pair_settle(test);
+	expect_status(test, NHCA_TRANSFER_FORBIDDEN, 1);
+	KUNIT_EXPECT_EQ(test, chan_count(t.a, NHCA_CH_DROP_TARGET), 1);
+	/* the refusal has changed nothing, so the same request may come again */
+	KUNIT_EXPECT_EQ(test, (u32)chan_rcxt(t.a, 0)->tid, 0);
+	KUNIT_EXPECT_EQ(test, target(t.a, NHCA_CHANNEL_TARGET_REVOKE), -ENOENT);
+	KUNIT_EXPECT_EQ(test, target(t.a, NHCA_CHANNEL_TARGET_ALLOW), 0);
+	KUNIT_EXPECT_EQ(test, target(t.a, NHCA_CHANNEL_TARGET_ALLOW), 0);
+	KUNIT_EXPECT_EQ(test, t.a->ch->targets, 1);
+	KUNIT_EXPECT_EQ(test, target(t.a, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, target(t.a, NHCA_CHANNEL_TARGET_REVOKE), 0);
+	move(test, 2, 10, 0);
+	pair_settle(test);
+	expect_status(test, NHCA_TRANSFER_FORBIDDEN, 2);
+	KUNIT_EXPECT_TRUE(test, chan_idle(t.a) && chan_idle(t.b) && chan_idle(t.c));
+	KUNIT_EXPECT_TRUE(test, pair_clear(t.b->end, 0, 0));
+}
+
+/* The number of targets has a limit. */
+static void third_many_targets(struct kunit *test)
+{
+	struct third t = three(test);
+	struct nhca_av *av[NHCA_MAX_TARGETS + 1];
+	struct nhca_channel_target cmd = { .op = NHCA_CHANNEL_TARGET_ALLOW };
+	u32 i;
+
+	for (i = 0; i <= NHCA_MAX_TARGETS; i++) {
+		av[i] = kunit_kzalloc(test, sizeof(*av[i]), GFP_KERNEL);
+		KUNIT_ASSERT_NOT_NULL(test, av[i]);
+		/* the test keeps a reference */
+		refcount_set(&av[i]->ref, 1);
+		av[i]->pd = t.a->end->pd;
+		ipv6_addr_set_v4mapped(htonl(0x0b000001 + i), &av[i]->daddr);
+		KUNIT_ASSERT_EQ(test, xa_err(xa_store_irq(&t.a->end->dev->ah_ids, 100 + i, av[i],
+							  GFP_KERNEL)), 0);
+		cmd.ah_id = 100 + i;
+		KUNIT_EXPECT_EQ(test, nhca_channel_target(t.a->ch, &cmd),
+				i < NHCA_MAX_TARGETS ? 0 : -ENOSPC);
+	}
+	cmd.op = NHCA_CHANNEL_TARGET_REVOKE;
+	for (i = 0; i <= NHCA_MAX_TARGETS; i++) {
+		cmd.ah_id = 100 + i;
+		KUNIT_EXPECT_EQ(test, nhca_channel_target(t.a->ch, &cmd),
+				i < NHCA_MAX_TARGETS ? 0 : -ENOENT);
+		KUNIT_EXPECT_EQ(test, refcount_read(&av[i]->ref), 1);
+		xa_erase_irq(&t.a->end->dev->ah_ids, 100 + i);
+	}
+	/* an address handle of another protection domain, and a multicast address */
+	cmd.op = NHCA_CHANNEL_TARGET_ALLOW;
+	cmd.ah_id = PAIR_AH;
+	((struct nhca_av *)xa_load(&t.a->end->dev->ah_ids, PAIR_AH))->mcast = true;
+	KUNIT_EXPECT_EQ(test, nhca_channel_target(t.a->ch, &cmd), -EINVAL);
+	((struct nhca_av *)xa_load(&t.a->end->dev->ah_ids, PAIR_AH))->mcast = false;
+	((struct nhca_av *)xa_load(&t.a->end->dev->ah_ids, PAIR_AH))->pd = NULL;
+	KUNIT_EXPECT_EQ(test, nhca_channel_target(t.a->ch, &cmd), -EINVAL);
+	cmd.ah_id = 99;
+	KUNIT_EXPECT_EQ(test, nhca_channel_target(t.a->ch, &cmd), -EINVAL);
+}
+
+/* Begin a long transfer, of which the source has sent only as much as its flow may have queued. */
+static void begin_long(struct kunit *test, u32 tid)
+{
+	struct third t = three(test);
+	struct pair *p = test->priv;
+
+	p->charge = true;
+	move(test, tid, LONG, 0);
+	pair_deliver(test);
+	KUNIT_ASSERT_EQ(test, (u32)chan_rcxt(t.a, 0)->state, (u32)NHCA_RCXT_FORWARDING);
+	KUNIT_ASSERT_GT(test, pair_count(test, NHCA_RX_THIRD_WRITE), 0);
+	KUNIT_ASSERT_LT(test, pair_count(test, NHCA_RX_THIRD_WRITE), 200);
+}
+
+/* A revocation ends a transfer in progress, and the manager is told. */
+static void third_revoked(struct kunit *test)
+{
+	struct third t = three(test);
+	struct pair *p = test->priv;
+	u32 sent;
+
+	prepare(test);
+	begin_long(test, 2);
+	sent = p->sent;
+	KUNIT_EXPECT_EQ(test, target(t.a, NHCA_CHANNEL_TARGET_REVOKE), 0);
+	pair_settle(test);
+	/* only the status */
+	KUNIT_EXPECT_EQ(test, p->sent, sent + 1);
+	expect_status(test, NHCA_TRANSFER_FORBIDDEN, 2);
+	KUNIT_EXPECT_EQ(test, (u32)chan_rcxt(t.a, 0)->state, (u32)NHCA_RCXT_IDLE);
+	KUNIT_EXPECT_EQ(test, chan_count(t.a, NHCA_CH_DROP_TARGET), 1);
+	KUNIT_EXPECT_TRUE(test, chan_idle(t.c) && chan_idle(t.b) && chan_idle(t.a));
+	KUNIT_EXPECT_EQ(test, ask(test, NHCA_WR_CH_PROBE, t.b, PAIR_AH_TARGET, 2, LONG),
+			NHCA_TRANSFER_PARTIAL);
+}
+
+/* A fence stops the source in the middle of a transfer, and another one the target. */
+static void third_fenced(struct kunit *test)
+{
+	struct third t = three(test);
+	struct nhca_rcxt_wr *wr;
+
+	prepare(test);
+	begin_long(test, 2);
+	KUNIT_EXPECT_EQ(test, ask(test, NHCA_WR_CH_FENCE, t.a, PAIR_AH, 2, 0),
+			NHCA_TRANSFER_FENCED);
+	KUNIT_EXPECT_EQ(test, (u32)chan_rcxt(t.a, 0)->state, (u32)NHCA_RCXT_IDLE);
+	KUNIT_EXPECT_EQ(test, ask(test, NHCA_WR_CH_PROBE, t.b, PAIR_AH_TARGET, 2, LONG),
+			NHCA_TRANSFER_PARTIAL);
+	KUNIT_EXPECT_EQ(test, ask(test, NHCA_WR_CH_FENCE, t.b, PAIR_AH_TARGET, 2, 0),
+			NHCA_TRANSFER_FENCED);
+	KUNIT_EXPECT_EQ(test, chan_count(t.a, NHCA_CH_FENCED), 1);
+	KUNIT_EXPECT_EQ(test, chan_count(t.b, NHCA_CH_FENCED), 1);
+	/* a repetition of the request is too late */
+	wr = chan_wqe(t.c, MOVE)->rcxt;
+	wr->tid = 2;
+	wr->total = LONG;
+	wr->length = LONG;
+	wr->notify = NHCA_NOTIFY_INITIATOR;
+	wr->flags = NHCA_RCXT_WR_RETRANSMIT;
+	chan_bell(t.c);
+	pair_settle(test);
+	chan_expect(test, t.c, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, chan_count(t.a, NHCA_CH_DROP_STALE), 1);
+	KUNIT_EXPECT_TRUE(test, chan_idle(t.c) && chan_idle(t.b) && chan_idle(t.a));
+}
+
+/* Packets are lost: the manager probes the target, and requests the missing parts again. */
+static void third_repeated(struct kunit *test)
+{
+	struct third t = three(test);
+	struct pair *p = test->priv;
+	struct pair_packet *pk, *next, *first;
+	struct nhca_rcxt_wr *wr;
+	u32 n = 0;
+
+	prepare(test);
+	pair_fill(t.a->end->bytes, 10 * PAIR_SEG - 3, 3);
+	move(test, 2, 10 * PAIR_SEG - 3, 0);
+	first = pair_first(test, NHCA_RX_THIRD_REQUEST);
+	list_del_init(&first->list);
+	pair_rx(test, first);
+	list_for_each_entry_safe(pk, next, &p->wire, list) {
+		n++;
+		if (n == 3 || n == 10)
+			pair_drop(pk);
+	}
+	KUNIT_EXPECT_EQ(test, n, 10);
+	pair_settle(test);
+	KUNIT_EXPECT_EQ(test, ask(test, NHCA_WR_CH_PROBE, t.b, PAIR_AH_TARGET, 2,
+				  10 * PAIR_SEG - 3), NHCA_TRANSFER_PARTIAL);
+	for (n = 2; n < 10; n += 7) {
+		wr = chan_wqe(t.c, MOVE)->rcxt;
+		wr->tid = 2;
+		wr->total = 10 * PAIR_SEG - 3;
+		wr->offset = n * PAIR_SEG;
+		wr->length = min(PAIR_SEG, wr->total - wr->offset);
+		wr->notify = NHCA_NOTIFY_INITIATOR;
+		wr->flags = NHCA_RCXT_WR_RETRANSMIT;
+		chan_bell(t.c);
+		chan_expect(test, t.c, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS);
+		KUNIT_EXPECT_EQ(test, pair_first(test, NHCA_RX_THIRD_REQUEST)->hdr.rx.number,
+				n == 2 ? 1 : 2);
+		/* each request is executed once, also if the network repeats it */
+		pair_rx(test, pair_first(test, NHCA_RX_THIRD_REQUEST));
+		pair_rx(test, pair_first(test, NHCA_RX_THIRD_REQUEST));
+		pair_rx(test, first);
+		pair_drop(pair_first(test, NHCA_RX_THIRD_REQUEST));
+		KUNIT_EXPECT_EQ(test, pair_count(test, NHCA_RX_THIRD_WRITE), 1);
+		KUNIT_EXPECT_EQ(test, pair_count(test, 0), 1);
+		pair_settle(test);
+	}
+	KUNIT_EXPECT_EQ(test, chan_count(t.a, NHCA_CH_DROP_DUPLICATE), 4);
+	chan_expect(test, t.c, NHCA_WC_CH_MOVE, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, pair_is(t.b->end->bytes, 10 * PAIR_SEG - 3, 3));
+	KUNIT_EXPECT_TRUE(test, pair_clear(t.b->end, 0, 10 * PAIR_SEG - 3));
+	/* the transfer is complete: there is nothing to repeat */
+	wr = chan_wqe(t.c, MOVE)->rcxt;
+	wr->tid = 2;
+	wr->total = 10 * PAIR_SEG - 3;
+	wr->length = wr->total;
+	wr->notify = NHCA_NOTIFY_INITIATOR;
+	wr->flags = NHCA_RCXT_WR_RETRANSMIT;
+	chan_bell(t.c);
+	KUNIT_EXPECT_EQ(test, chan_expect(test, t.c, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS).vendor_err,
+			EALREADY);
+	list_add(&first->list, &p->wire);
+	pair_drop(first);
+}
+
+/* Memory of the source is deregistered in the middle of a transfer. */
+static void third_deregistered(struct kunit *test)
+{
+	struct third t = three(test);
+	struct nhca_job_mem *mem = t.a->end->mem;
+	struct pair *p = test->priv;
+	u32 sent;
+
+	prepare(test);
+	begin_long(test, 2);
+	pair_settle(test);
+	chan_expect(test, t.c, NHCA_WC_CH_MOVE, IB_WC_SUCCESS);
+
+	begin_long(test, 3);
+	sent = p->sent;
+	t.a->end->mem = NULL;
+	nhca_job_mem_put(mem);
+	pair_settle(test);
+	/* only the status */
+	KUNIT_EXPECT_EQ(test, p->sent, sent + 1);
+	expect_status(test, NHCA_TRANSFER_PROT_ERR, 3);
+	KUNIT_EXPECT_EQ(test, t.a->access, 1);
+	KUNIT_EXPECT_EQ(test, chan_count(t.a, NHCA_CH_DROP_PVO_KEY), 1);
+	KUNIT_EXPECT_EQ(test, nhca_channel_state(t.a->ch), IB_QPS_RTS);
+	KUNIT_EXPECT_TRUE(test, chan_idle(t.a) && chan_idle(t.b) && chan_idle(t.c));
+	/* the status may be lost: the rCxt of the source tells it again */
+	t.a->end->mem = t.b->end->mem;
+	KUNIT_EXPECT_EQ(test, ask(test, NHCA_WR_CH_PROBE, t.a, PAIR_AH, 3, LONG),
+			NHCA_TRANSFER_PROT_ERR);
+	t.a->end->mem = NULL;
+}
+
+/* Memory of the target is deregistered. */
+static void third_target_deregistered(struct kunit *test)
+{
+	struct third t = three(test);
+	struct nhca_job_mem *mem = t.b->end->mem;
+
+	prepare(test);
+	move(test, 2, 10 * PAIR_SEG, NHCA_NOTIFY_TARGET);
+	pair_deliver(test);
+	pair_deliver(test);
+	KUNIT_EXPECT_EQ(test, pair_count(test, NHCA_RX_THIRD_WRITE), 9);
+	t.b->end->mem = NULL;
+	nhca_job_mem_put(mem);
+	memset(t.b->end->bytes, 0, PAIR_SEG);
+	pair_settle(test);
+	KUNIT_EXPECT_EQ(test, chan_count(t.b, NHCA_CH_DROP_PVO_KEY), 1);
+	KUNIT_EXPECT_EQ(test, chan_count(t.b, NHCA_CH_DROP_ABORTED), 8);
+	KUNIT_EXPECT_TRUE(test, pair_clear(t.b->end, 0, 0));
+	KUNIT_EXPECT_TRUE(test, chan_idle(t.a) && chan_idle(t.b) && chan_idle(t.c));
+	t.b->end->mem = t.a->end->mem;
+	KUNIT_EXPECT_EQ(test, ask(test, NHCA_WR_CH_PROBE, t.b, PAIR_AH_TARGET, 2, 10 * PAIR_SEG),
+			NHCA_TRANSFER_PROT_ERR);
+	t.b->end->mem = NULL;
+}
+
+/* ---- hostile packets ---- */
+
+/* Copy a packet that is on the wire, so that the test can replay it. */
+static struct pair_packet *record(struct kunit *test, const struct pair_packet *pk)
+{
+	size_t size = struct_size(pk, bytes, pk->count * pk->payload);
+	struct pair_packet *copy = kunit_kzalloc(test, size, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, copy);
+	memcpy(copy, pk, size);
+	return copy;
+}
+
+/* Requests, payload and notices that were valid once are dropped after the transfer. */
+static void third_replayed(struct kunit *test)
+{
+	struct pair_packet *req, *data, *notice;
+	struct third t = three(test);
+	u32 i;
+
+	prepare(test);
+	pair_fill(t.a->end->bytes, PAIR_SEG, 1);
+	move(test, 2, PAIR_SEG, NHCA_NOTIFY_TARGET);
+	req = record(test, pair_first(test, NHCA_RX_THIRD_REQUEST));
+	pair_deliver(test);
+	data = record(test, pair_first(test, NHCA_RX_THIRD_WRITE));
+	pair_deliver(test);
+	notice = record(test, pair_first(test, NHCA_RX_NOTICE));
+	pair_deliver(test);
+	chan_expect(test, t.c, NHCA_WC_CH_MOVE, IB_WC_SUCCESS);
+	chan_expect(test, t.b, NHCA_WC_CH_REMOTE_WRITE, IB_WC_SUCCESS);
+	memset(t.b->end->bytes, 0, PAIR_SEG);
+	for (i = 0; i < 3; i++) {
+		pair_rx(test, req);
+		pair_rx(test, data);
+		pair_rx(test, notice);
+		KUNIT_EXPECT_EQ(test, pair_count(test, 0), 0);
+		KUNIT_EXPECT_TRUE(test, chan_idle(t.a) && chan_idle(t.b) && chan_idle(t.c));
+		KUNIT_EXPECT_TRUE(test, pair_clear(t.b->end, 0, 0));
+		if (i)
+			continue;
+		/* once again after a recovery of all devices, when other rCxts were acquired */
+		nhca_rcxt_recover(t.a->end->dev, NHCA_CH_ERR_RECOVERED);
+		nhca_rcxt_recover(t.b->end->dev, NHCA_CH_ERR_RECOVERED);
+		nhca_rcxt_recover(t.c->end->dev, NHCA_CH_ERR_RECOVERED);
+	}
+	KUNIT_EXPECT_EQ(test, chan_count(t.a, NHCA_CH_DROP_DUPLICATE), 1);
+	KUNIT_EXPECT_EQ(test, chan_count(t.b, NHCA_CH_DROP_DUPLICATE), 1);
+	KUNIT_EXPECT_EQ(test, chan_count(t.c, NHCA_CH_DROP_DUPLICATE), 1);
+	KUNIT_EXPECT_EQ(test, chan_count(t.a, NHCA_CH_DROP_ERROR), 2);
+}
+
+/* One wrong field in a request: the source sends no payload. */
+static void third_forged_request(struct kunit *test)
+{
+	struct pair_packet *pk, *good;
+	struct third t = three(test);
+	u32 i;
+
+	prepare(test);
+	move(test, 2, PAIR_SEG, 0);
+	good = record(test, pair_first(test, NHCA_RX_THIRD_REQUEST));
+	pair_drop(pair_first(test, NHCA_RX_THIRD_REQUEST));
+	for (i = 0; i < 8; i++) {
+		pk = record(test, good);
+		switch (i) {
+		case 0:
+			pk->hdr.rx.key ^= 1;
+			break;
+		case 1:
+			pk->hdr.rx.job ^= 1;
+			break;
+		case 2:
+			pk->hdr.rx.rcxt.key ^= 1;
+			break;
+		case 3:
+			pk->hdr.rx.tid = 1;
+			break;
+		case 4:
+			pk->hdr.rx.part--;
+			break;
+		case 5:
+			pk->hdr.rx.notify = NHCA_RX_NOTIFY_TARGET;
+			break;
+		case 6:
+			pk->hdr.rx.pvo ^= BIT_ULL(60);
+			break;
+		default:
+			/* the address of the manager is not verified */
+			pk->saddr = PAIR_ADDR + 100;
+			pk->hdr.rx.again = true;
+		}
+		pair_rx(test, pk);
+		KUNIT_EXPECT_EQ_MSG(test, pair_count(test, NHCA_RX_THIRD_WRITE), 0, "field %u", i);
+		/* only the wrong PVO is known to be wrong after the transfer has begun */
+		KUNIT_EXPECT_EQ(test, pair_count(test, 0), i == 6);
+		pair_settle(test);
+		if (i == 6) {
+			expect_status(test, NHCA_TRANSFER_PROT_ERR, 2);
+			good->hdr.rx.tid++;
+		}
+		KUNIT_EXPECT_TRUE(test, chan_idle(t.a) && chan_idle(t.b) && chan_idle(t.c));
+	}
+	KUNIT_EXPECT_EQ(test, chan_count(t.a, NHCA_CH_CHALLENGED), 2);
+	KUNIT_EXPECT_TRUE(test, pair_clear(t.b->end, 0, 0));
+}
+
+/* A request without a token gets a challenge that is as long as the request, and nothing else. */
+static void third_unverified(struct kunit *test)
+{
+	struct third t = three(test);
+	struct pair_packet *pk;
+
+	prepare(test);
+	move(test, 2, LONG, 0);
+	pk = pair_first(test, NHCA_RX_THIRD_REQUEST);
+	pk->saddr = PAIR_ADDR + 100;
+	pair_deliver(test);
+	KUNIT_EXPECT_EQ(test, pair_count(test, 0), 1);
+	pk = pair_first(test, NHCA_RX_THIRD_CHALLENGE);
+	KUNIT_EXPECT_EQ(test, pk->daddr, PAIR_ADDR + 100);
+	KUNIT_EXPECT_EQ(test, (u32)chan_rcxt(t.a, 0)->tid, 1);
+	/* the manager answers only the challenge of its own request */
+	pk->daddr = t.c->end->addr;
+	pk->saddr = t.a->end->addr;
+	pk->hdr.rx.target_key ^= 1;
+	pair_rx(test, pk);
+	KUNIT_EXPECT_EQ(test, chan_count(t.c, NHCA_CH_DROP_MISMATCH), 1);
+	pk->hdr.rx.target_key ^= 1;
+	pk->hdr.rx.gid[15] ^= 1;
+	pair_rx(test, pk);
+	KUNIT_EXPECT_EQ(test, chan_count(t.c, NHCA_CH_DROP_MISMATCH), 2);
+	pk->hdr.rx.gid[15] ^= 1;
+	pk->hdr.rx.src_rcxt.key ^= 1;
+	pair_rx(test, pk);
+	KUNIT_EXPECT_EQ(test, chan_count(t.c, NHCA_CH_DROP_MISMATCH), 3);
+	KUNIT_EXPECT_EQ(test, pair_count(test, 0), 1);
+}
+
+/* Payload: an impossible manager is refused; notices of others complete nothing. */
+static void third_forged_payload(struct kunit *test)
+{
+	static const u32 managers[] = { 0, 0xe0000001, 0xffffffff, 0x7f000001 };
+	struct third t = three(test);
+	struct pair_packet *pk;
+	u32 i;
+
+	prepare(test);
+	pair_fill(t.a->end->bytes, PAIR_SEG, 1);
+	move(test, 2, PAIR_SEG, 0);
+	pair_deliver(test);
+	pk = pair_first(test, NHCA_RX_THIRD_WRITE);
+	for (i = 0; i < ARRAY_SIZE(managers); i++) {
+		ipv6_addr_set_v4mapped(htonl(managers[i]), (struct in6_addr *)pk->hdr.rx.gid);
+		pair_rx(test, pk);
+		KUNIT_EXPECT_EQ(test, chan_count(t.b, NHCA_CH_DROP_MANAGER), i + 1);
+	}
+	/* IPv6, although the packet is IPv4 */
+	memset(pk->hdr.rx.gid, 0x20, sizeof(pk->hdr.rx.gid));
+	pair_rx(test, pk);
+	KUNIT_EXPECT_EQ(test, chan_count(t.b, NHCA_CH_DROP_MANAGER), i + 1);
+	KUNIT_EXPECT_TRUE(test, pair_clear(t.b->end, 0, 0));
+	ipv6_addr_set_v4mapped(htonl(t.c->end->addr), (struct in6_addr *)pk->hdr.rx.gid);
+	pair_deliver(test);
+	pk = pair_first(test, NHCA_RX_NOTICE);
+	/* another rCxt than that of the target */
+	pk->hdr.rx.src_rcxt.index++;
+	pair_rx(test, pk);
+	pk->hdr.rx.src_rcxt.index--;
+	pk->hdr.rx.notify = NHCA_RX_NOTIFY_INITIATOR;
+	pair_rx(test, pk);
+	pk->hdr.rx.notify = NHCA_RX_NOTIFY_THIRD;
+	pk->hdr.rx.tid++;
+	pair_rx(test, pk);
+	pk->hdr.rx.tid--;
+	KUNIT_EXPECT_TRUE(test, chan_idle(t.c));
+	pair_settle(test);
+	chan_expect(test, t.c, NHCA_WC_CH_MOVE, IB_WC_SUCCESS);
+}
+
+/* Segment and sizes at their limits. */
+static void third_limits(struct kunit *test)
+{
+	struct third t = three(test);
+	struct nhca_rcxt_wr *wr;
+	u32 most = nhca_channel_segment(t.a->end->dev) - NHCA_MOVE_HEADER, i;
+
+	prepare(test);
+	for (i = 0; i < 2; i++) {
+		wr = chan_wqe(t.c, MOVE)->rcxt;
+		wr->tid = 2 + i;
+		wr->total = 2 * most;
+		wr->length = wr->total;
+		wr->segment = most + 4 * i;
+		wr->notify = NHCA_NOTIFY_INITIATOR;
+		chan_bell(t.c);
+		pair_settle(test);
+		chan_expect(test, t.c, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS);
+		if (i)
+			expect_status(test, NHCA_TRANSFER_TOO_LONG, 3);
+		else
+			chan_expect(test, t.c, NHCA_WC_CH_MOVE, IB_WC_SUCCESS);
+		KUNIT_EXPECT_TRUE(test, chan_idle(t.c));
+	}
+	KUNIT_EXPECT_EQ(test, chan_count(t.a, NHCA_CH_DROP_SEGMENT), 1);
+	/* the kernel chooses a segment that fits */
+	wr = chan_wqe(t.c, MOVE)->rcxt;
+	wr->tid = 4;
+	wr->total = 100;
+	wr->length = 100;
+	wr->segment = 0;
+	wr->notify = NHCA_NOTIFY_INITIATOR;
+	chan_bell(t.c);
+	KUNIT_EXPECT_EQ(test, (u32)pair_first(test, NHCA_RX_THIRD_REQUEST)->hdr.rx.segment, most);
+	pair_settle(test);
+	chan_expect(test, t.c, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS);
+	chan_expect(test, t.c, NHCA_WC_CH_MOVE, IB_WC_SUCCESS);
+}
+
+/* The source is also the target, the manager, or both: other rCxts work, and the same ones fail. */
+static void third_same_host(struct kunit *test)
+{
+	struct third t = three(test);
+	struct nhca_rcxt_target *to;
+	struct nhca_send_wqe *wqe;
+	struct nhca_av *self = xa_load(&t.a->end->dev->ah_ids, PAIR_AH);
+	u32 i;
+
+	/* the address handle of the source leads to the source itself */
+	ipv6_addr_set_v4mapped(htonl(t.a->end->addr), &self->daddr);
+	KUNIT_ASSERT_EQ(test, target(t.a, NHCA_CHANNEL_TARGET_ALLOW), 0);
+	pair_fill(t.a->end->bytes, 3 * PAIR_SEG, 7);
+	for (i = 0; i < 2; i++) {
+		t.a->peer = t.a;
+		wqe = chan_wqe(t.a, MOVE);
+		to = (void *)(wqe->rcxt + 1);
+		to->qpn = t.a->who.qpn;
+		to->key = lower_32_bits(t.a->resp.key);
+		to->ah_id = PAIR_AH;
+		wqe->chan.local_rcxt = t.a->ids[0];
+		wqe->chan.remote_rcxt = t.a->ids[1];
+		to->rcxt = t.a->ids[i ? 1 : 2];
+		wqe->rcxt[0].tid = 1 + i;
+		wqe->rcxt[0].total = 3 * PAIR_SEG;
+		wqe->rcxt[0].length = 3 * PAIR_SEG;
+		wqe->rcxt[0].local_pvo = wqe->rcxt[0].remote_pvo + 4 * PAIR_SEG;
+		wqe->rcxt[0].notify = NHCA_NOTIFY_INITIATOR;
+		chan_bell(t.a);
+		pair_settle(test);
+		chan_expect(test, t.a, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS);
+		if (!i)
+			chan_expect(test, t.a, NHCA_WC_CH_MOVE, IB_WC_SUCCESS);
+		KUNIT_EXPECT_TRUE(test, chan_idle(t.a));
+	}
+	KUNIT_EXPECT_TRUE(test, pair_is(t.a->end->bytes + 4 * PAIR_SEG, 3 * PAIR_SEG, 7));
+	KUNIT_EXPECT_EQ(test, chan_count(t.a, NHCA_CH_DROP_BUSY) +
+			chan_count(t.a, NHCA_CH_DROP_MISMATCH), 3);
+	/* manager and source have the same rCxt */
+	wqe = chan_wqe(t.a, MOVE);
+	wqe->chan.remote_rcxt = wqe->chan.local_rcxt;
+	to = (void *)(wqe->rcxt + 1);
+	to->ah_id = PAIR_AH;
+	wqe->rcxt[0].tid = 9;
+	wqe->rcxt[0].notify = NHCA_NOTIFY_INITIATOR;
+	chan_bell(t.a);
+	pair_settle(test);
+	chan_expect(test, t.a, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, chan_idle(t.a));
+}
+
+/* Malformed work requests put the channel into the error state. */
+static void third_malformed(struct kunit *test)
+{
+	struct third t = three(test);
+	struct nhca_send_wqe *wqe;
+	struct chan *c;
+	u32 i;
+
+	for (i = 0; i < 5; i++) {
+		c = chan_make(test, t.c->end, PAIR_QPN + 20 + i, PAIR_JOB);
+		c->peer = t.a;
+		wqe = chan_wqe(c, MOVE);
+		wqe->rcxt[0].notify = NHCA_NOTIFY_INITIATOR;
+		wqe->rcxt[0].total = 10;
+		wqe->rcxt[0].length = 10;
+		switch (i) {
+		case 0:
+			wqe->rcxt[0].notify = NHCA_NOTIFY_TARGET;
+			break;
+		case 1:
+			((struct nhca_rcxt_target *)(wqe->rcxt + 1))->ah_id = 99;
+			break;
+		case 2:
+			((struct nhca_rcxt_target *)(wqe->rcxt + 1))->qpn = BIT(24);
+			break;
+		case 3:
+			((struct nhca_rcxt_target *)(wqe->rcxt + 1))->reserved = 1;
+			break;
+		default:
+			wqe->rcxt[0].length = 9;
+		}
+		chan_bell(c);
+		KUNIT_EXPECT_EQ_MSG(test, nhca_channel_state(c->ch), IB_QPS_ERR, "%u", i);
+		KUNIT_EXPECT_EQ(test, pair_count(test, 0), 0);
+		chan_destroy(c);
+	}
+}
+
+/* A channel that is destroyed, or an rCxt that is released, ends the transfers of its peers. */
+static void third_closed(struct kunit *test)
+{
+	struct third t = three(test);
+	struct pair *p = test->priv;
+	u32 sent;
+
+	prepare(test);
+	begin_long(test, 2);
+	sent = p->sent;
+	KUNIT_EXPECT_EQ(test, nhca_channel_release(t.a->ch, t.a->ids, 1), 0);
+	pair_settle(test);
+	KUNIT_EXPECT_EQ(test, p->sent, sent);
+	move(test, 3, LONG, 0);
+	pair_settle(test);
+	KUNIT_EXPECT_EQ(test, chan_count(t.a, NHCA_CH_DROP_NO_RCXT), 1);
+	KUNIT_EXPECT_EQ(test, p->sent, sent + 1);
+	t.c->peer->ids[0] = t.a->ids[1];
+	t.b->ids[0] = t.b->ids[1];
+	chan_transfer(t.c, MOVE, 4, LONG, NHCA_NOTIFY_INITIATOR);
+	chan_expect(test, t.c, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS);
+	pair_deliver(test);
+	sent = p->sent;
+	KUNIT_EXPECT_GT(test, pair_count(test, NHCA_RX_THIRD_WRITE), 0);
+	/* packets of the network stack would be waited for */
+	while (pair_count(test, 0))
+		pair_drop(list_first_entry(&p->wire, struct pair_packet, list));
+	chan_destroy(t.a);
+	pair_settle(test);
+	KUNIT_EXPECT_TRUE(test, chan_idle(t.c));
+}
+
+static struct kunit_case third_cases[] = {
+	KUNIT_CASE(third_bytes),
+	KUNIT_CASE(third_forbidden),
+	KUNIT_CASE(third_many_targets),
+	KUNIT_CASE(third_revoked),
+	KUNIT_CASE(third_fenced),
+	KUNIT_CASE(third_repeated),
+	KUNIT_CASE(third_deregistered),
+	KUNIT_CASE(third_target_deregistered),
+	KUNIT_CASE(third_replayed),
+	KUNIT_CASE(third_forged_request),
+	KUNIT_CASE(third_unverified),
+	KUNIT_CASE(third_forged_payload),
+	KUNIT_CASE(third_limits),
+	KUNIT_CASE(third_same_host),
+	KUNIT_CASE(third_malformed),
+	KUNIT_CASE(third_closed),
+	{}
+};
+
+static struct kunit_suite third_suite = {
+	.name = "nhca_rcxt_third",
+	.init = third_init,
+	.exit = pair_exit,
+	.test_cases = third_cases,
+};
+
+kunit_test_suite(third_suite);
