@@ -63,6 +63,8 @@ int nhcadv_query_device(struct ibv_context *context, struct nhcadv_device_attr *
 	attr->caps |= NHCADV_DEVICE_CHANNELS;
 	if (to_nctx(context)->features & NHCA_FEATURE_FENCE)
 		attr->caps |= NHCADV_DEVICE_FENCE;
+	if (to_nctx(context)->features & NHCA_FEATURE_MOVE)
+		attr->caps |= NHCADV_DEVICE_MOVE;
 	attr->max_packet = NHCA_FRAME_DATA;
 	attr->max_frames = NHCA_MAX_FRAMES;
 	attr->max_transfer = NHCA_MAX_TRANSFER;
@@ -125,7 +127,8 @@ static int map_rings(struct nhca_channel *ch, struct ibv_context *context,
 	int ret;
 
 	/* A slot has room for inline data, SGEs, or the description of a transfer. */
-	data = max_t(size_t, sizeof(struct nhca_rcxt_wr), cap->max_inline_data);
+	data = max_t(size_t, sizeof(struct nhca_rcxt_wr) + sizeof(struct nhca_rcxt_target),
+		     cap->max_inline_data);
 	data = max_t(size_t, data, cap->max_send_sge * sizeof(struct nhca_sge));
 	ret = nhca_wq_init(&qp->sq, context, &resp->sq, sizeof(struct nhca_send_wqe), data,
 			   cap->max_send_wr, cap->max_send_sge);
@@ -218,6 +221,36 @@ int nhcadv_modify_channel(struct ibv_qp *ibqp, const struct nhcadv_channel_attr 
 	fill_attr_in_obj(cmdb, NHCA_ATTR_CHANNEL_MODIFY_HANDLE, ibqp->handle);
 	fill_attr_in_ptr(cmdb, NHCA_ATTR_CHANNEL_MODIFY_CMD, &cmd);
 	return execute_ioctl(ibqp->context, cmdb);
+}
+
+static int channel_target(struct ibv_qp *ibqp, struct ibv_ah *ah, uint32_t op)
+{
+	DECLARE_COMMAND_BUFFER(cmdb, UVERBS_OBJECT_QP, NHCA_METHOD_CHANNEL_TARGET, 2);
+	struct nhca_channel_target cmd = { .op = op };
+	int ret = nhca_check_channel(ibqp);
+
+	if (ret)
+		return ret;
+	if (!(to_nctx(ibqp->context)->features & NHCA_FEATURE_MOVE))
+		return EOPNOTSUPP;
+	/* The kernel knows address handles by numbers, which each device has its own. */
+	if (ah->context != ibqp->context)
+		return EINVAL;
+	cmd.ah_id = to_nah(ah)->id;
+	fill_attr_in_obj(cmdb, NHCA_ATTR_CHANNEL_TARGET_HANDLE, ibqp->handle);
+	fill_attr_in_ptr(cmdb, NHCA_ATTR_CHANNEL_TARGET_CMD, &cmd);
+	return execute_ioctl(ibqp->context, cmdb);
+}
+
+int nhcadv_allow_target(struct ibv_qp *ibqp, struct ibv_ah *ah)
+{
+	static_assert(NHCADV_MAX_TARGETS == NHCA_MAX_TARGETS, "targets");
+	return channel_target(ibqp, ah, NHCA_CHANNEL_TARGET_ALLOW);
+}
+
+int nhcadv_revoke_target(struct ibv_qp *ibqp, struct ibv_ah *ah)
+{
+	return channel_target(ibqp, ah, NHCA_CHANNEL_TARGET_REVOKE);
 }
 
 int nhcadv_query_channel(struct ibv_qp *ibqp, struct nhcadv_channel_info *info)

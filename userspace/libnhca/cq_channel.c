@@ -12,7 +12,8 @@ static_assert((int)NHCADV_WC_LOCAL == NHCA_WC_CH_LOCAL &&
 	      (int)NHCADV_WC_READ == NHCA_WC_CH_READ &&
 	      (int)NHCADV_WC_FRAME == NHCA_WC_CH_FRAME &&
 	      (int)NHCADV_WC_REMOTE_WRITE == NHCA_WC_CH_REMOTE_WRITE &&
-	      (int)NHCADV_WC_REMOTE_READ == NHCA_WC_CH_REMOTE_READ, "kinds");
+	      (int)NHCADV_WC_REMOTE_READ == NHCA_WC_CH_REMOTE_READ &&
+	      (int)NHCADV_WC_MOVE == NHCA_WC_CH_MOVE, "kinds");
 
 /* Return: the current entry, or zeros if it does not belong to a channel */
 static const struct nhca_cqe *current(struct nhcadv_cq *dv)

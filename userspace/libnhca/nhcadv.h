@@ -34,6 +34,7 @@ enum nhcadv_device_caps {
 	NHCADV_DEVICE_CHANNELS	= 1 << 0,	/* the device has channels */
 	NHCADV_DEVICE_FENCE	= 1 << 1,	/* the device supports nhcadv_wr_fence() */
 	NHCADV_DEVICE_DIRECT	= 1 << 2,	/* regions of files: nhcadv_direct_reg_file() */
+	NHCADV_DEVICE_MOVE	= 1 << 3,	/* third-party transfers: nhcadv_wr_move() */
 };
 
 /**
@@ -312,6 +313,35 @@ int nhcadv_acquire_rcxts(struct ibv_qp *qp, uint64_t *ids, uint32_t count);
  */
 int nhcadv_release_rcxts(struct ibv_qp *qp, const uint64_t *ids, uint32_t count);
 
+/* ---- third-party transfers: the source ---- */
+
+/* maximum number of addresses that a channel allows */
+#define NHCADV_MAX_TARGETS	64
+
+/**
+ * nhcadv_allow_target - allow a channel to be the source of third-party transfers to a host
+ * @qp: the channel
+ * @ah: address handle of the host, from the PD of the channel; the program may destroy it
+ * afterwards
+ *
+ * Managers (nhcadv_wr_move()) choose the target of a transfer.  So the channel sends only to
+ * addresses that its own program has allowed.  A new channel allows none.
+ * Return: 0, EINVAL (@ah is of another PD, or a multicast address), ENOSPC (the channel allows
+ * NHCADV_MAX_TARGETS addresses), or EOPNOTSUPP.
+ */
+int nhcadv_allow_target(struct ibv_qp *qp, struct ibv_ah *ah);
+
+/**
+ * nhcadv_revoke_target - revoke nhcadv_allow_target()
+ * @qp: the channel
+ * @ah: an address handle of the host
+ *
+ * When the call returns, the channel sends no payload of third-party transfers to the address any
+ * more.  The managers of transfers that were in progress get a status NHCADV_TRANSFER_FORBIDDEN.
+ * Return: 0, ENOENT (the channel does not allow the address), EINVAL (@ah), or EOPNOTSUPP.
+ */
+int nhcadv_revoke_target(struct ibv_qp *qp, struct ibv_ah *ah);
+
 /* ---- memory of a job ---- */
 
 /**
@@ -409,6 +439,21 @@ struct nhcadv_transfer {
 	uint32_t notify;
 };
 
+/* Bytes of headers that payload of nhcadv_wr_move() has in addition to that of nhcadv_wr_write() */
+#define NHCADV_MOVE_HEADER	16
+
+/**
+ * struct nhcadv_target - the target of nhcadv_wr_move()
+ * @peer: its channel
+ * @rcxt: its rCxt
+ * @pvo:  PVO of the first byte on its host
+ */
+struct nhcadv_target {
+	struct nhcadv_peer peer;
+	uint64_t rcxt;
+	uint64_t pvo;
+};
+
 /**
  * struct nhcadv_qp_ex - a channel, for posting work requests
  * @comp_mask: 0
@@ -435,6 +480,13 @@ struct nhcadv_qp_ex {
 			 const struct nhcadv_transfer *transfer, uint32_t offset);
 	void (*wr_fence)(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
 			 uint64_t remote_rcxt, uint64_t local_rcxt, uint32_t tid);
+	void (*wr_move)(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *source,
+			const struct nhcadv_target *target,
+			const struct nhcadv_transfer *transfer);
+	void (*wr_move_again)(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *source,
+			      const struct nhcadv_target *target,
+			      const struct nhcadv_transfer *transfer, uint32_t offset,
+			      uint32_t length);
 };
 
 /**
@@ -525,6 +577,43 @@ static inline void nhcadv_wr_fence(struct nhcadv_qp_ex *qp, const struct nhcadv_
 				   uint64_t remote_rcxt, uint64_t local_rcxt, uint32_t tid)
 {
 	qp->wr_fence(qp, peer, remote_rcxt, local_rcxt, tid);
+}
+
+/*
+ * Third-party transfer: @source writes into the memory of @target.  The programs of both need not
+ * run.  This end is the manager: the payload does not pass it, and it gets the completion
+ * NHCADV_WC_MOVE when all bytes are in place.  The work request is done when the request has been
+ * sent.
+ *
+ * In @transfer, local_rcxt is an rCxt of the manager, remote_rcxt one of the source, and remote_pvo
+ * the PVO of the first byte on the host of the source; local_pvo is not used.  The tid is higher
+ * than those of all earlier transfers of the three rCxts.  segment is at most
+ * nhcadv_channel_info.segment of source and target less NHCADV_MOVE_HEADER.  notify has
+ * NHCADV_NOTIFY_INITIATOR (the manager), and perhaps NHCADV_NOTIFY_TARGET.
+ *
+ * A source that refuses answers with a frame NHCADV_FRAME_STATUS for local_rcxt:
+ * NHCADV_TRANSFER_FORBIDDEN, NHCADV_TRANSFER_TOO_LONG or NHCADV_TRANSFER_PROT_ERR.  All three ends
+ * need NHCADV_DEVICE_MOVE.  Without it, ibv_wr_complete() here returns EOPNOTSUPP, and a source or
+ * target drops the packets.
+ */
+static inline void nhcadv_wr_move(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *source,
+				  const struct nhcadv_target *target,
+				  const struct nhcadv_transfer *transfer)
+{
+	qp->wr_move(qp, source, target, transfer);
+}
+
+/*
+ * Request that the source sends @length bytes of nhcadv_wr_move() again, from @offset on.  The
+ * other arguments are as before.  @offset and @length are as for nhcadv_wr_retransmit().  Probe the
+ * target to find out which packets are missing.
+ */
+static inline void nhcadv_wr_move_again(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *source,
+					const struct nhcadv_target *target,
+					const struct nhcadv_transfer *transfer, uint32_t offset,
+					uint32_t length)
+{
+	qp->wr_move_again(qp, source, target, transfer, offset, length);
 }
 
 #ifdef __cplusplus

@@ -23,6 +23,7 @@ extern "C" {
  * @NHCADV_WC_LOCAL: send CQ: a work request that is signaled is done, or a work request has failed
  * @NHCADV_WC_WRITE:  send CQ: all bytes of a write were placed at the peer
  * @NHCADV_WC_READ:   send CQ: all bytes of a read were placed in local memory
+ * @NHCADV_WC_MOVE:   send CQ: all bytes of a third-party transfer were placed at the target
  * @NHCADV_WC_FRAME:  receive CQ: a frame is in the receive FIFO
  * @NHCADV_WC_REMOTE_WRITE: receive CQ: all bytes of a peer's write were placed in local memory
  * @NHCADV_WC_REMOTE_READ: receive CQ: all bytes of a peer's read were placed at the peer
@@ -41,6 +42,7 @@ enum nhcadv_wc_kind {
 	NHCADV_WC_FRAME		= 0xc3,
 	NHCADV_WC_REMOTE_WRITE	= 0xc4,
 	NHCADV_WC_REMOTE_READ	= 0xc5,
+	NHCADV_WC_MOVE		= 0xc6,
 };
 
 /**
@@ -110,6 +112,9 @@ enum nhcadv_transfer_status {
 	NHCADV_TRANSFER_NONE	= 2,	/* no packet arrived, or the rCxt has another transfer */
 	NHCADV_TRANSFER_PROT_ERR = 3,	/* refused by memory protection; will not complete */
 	NHCADV_TRANSFER_FENCED	= 4,	/* cancelled by nhcadv_wr_fence(); places no more bytes */
+	/* from the source of nhcadv_wr_move(), which sends nothing: */
+	NHCADV_TRANSFER_FORBIDDEN = 5,	/* its program has not allowed the target */
+	NHCADV_TRANSFER_TOO_LONG = 6,	/* its MTU is too small for the segment */
 };
 
 #define NHCADV_FRAME_DATA	1984
@@ -121,7 +126,7 @@ enum nhcadv_transfer_status {
  * @status:  status: enum nhcadv_transfer_status
  * @length:  bytes of @data
  * @src_key: key of the peer's channel; in a status, only the lower 32 bits of the key
- * @src_rcxt: status: rCxt of the peer, which was probed or fenced
+ * @src_rcxt: status: rCxt of the peer, which was probed or fenced, or which refused a transfer
  * @rcxt:    status: rCxt of this channel
  * @tid, @total, @segment: status: as the probe named them; after a fence only @tid is valid
  * @offset:  status: offset in the transfer of the first packet that @data describes, in bytes

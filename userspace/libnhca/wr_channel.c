@@ -10,7 +10,8 @@
 
 static_assert((int)NHCADV_NOTIFY_INITIATOR == NHCA_NOTIFY_INITIATOR &&
 	      (int)NHCADV_NOTIFY_TARGET == NHCA_NOTIFY_TARGET, "notify");
-static_assert(sizeof(struct nhca_rcxt_wr) <= 64, "a slot of 128 bytes has room for it");
+static_assert(sizeof(struct nhca_rcxt_wr) + sizeof(struct nhca_rcxt_target) <= 64, "a slot of 128 bytes has room for them");
+static_assert(NHCADV_MOVE_HEADER == NHCA_MOVE_HEADER, "headers");
 
 static struct nhca_channel *to_channel(struct nhcadv_qp_ex *dv)
 {
@@ -134,22 +135,27 @@ static void wr_write(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer,
 		wr->length = transfer->total;
 }
 
-static void wr_retransmit(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer,
-		       const struct nhcadv_transfer *transfer, uint32_t offset, uint32_t length)
+/* Let the request send only @length bytes from @offset on. */
+static void put_part(struct nhcadv_qp_ex *dv, struct nhca_rcxt_wr *wr,
+		     const struct nhcadv_transfer *t, uint32_t offset, uint32_t length)
 {
-	struct nhca_rcxt_wr *wr = begin_transfer(dv, NHCA_WR_CH_WRITE, peer, transfer);
-
-	if (!wr)
-		return;
-	if (!offset_ok(transfer, offset) || length > transfer->total - offset ||
-	    (!length && transfer->total) ||
-	    (length % transfer->segment && length != transfer->total - offset)) {
+	if (!offset_ok(t, offset) || length > t->total - offset || (!length && t->total) ||
+	    (length % t->segment && length != t->total - offset)) {
 		nhca_wr_fail(&to_channel(dv)->qp, EINVAL);
 		return;
 	}
 	wr->offset = offset;
 	wr->length = length;
 	wr->flags = NHCA_RCXT_WR_RETRANSMIT;
+}
+
+static void wr_retransmit(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer,
+		       const struct nhcadv_transfer *transfer, uint32_t offset, uint32_t length)
+{
+	struct nhca_rcxt_wr *wr = begin_transfer(dv, NHCA_WR_CH_WRITE, peer, transfer);
+
+	if (wr)
+		put_part(dv, wr, transfer, offset, length);
 }
 
 static void wr_read(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer,
@@ -207,6 +213,55 @@ static void wr_fence(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer, ui
 	qp->wr_wqe = NULL;
 }
 
+/* Return: the description of the transfer, or NULL after an error */
+static struct nhca_rcxt_wr *begin_move(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *source,
+				       const struct nhcadv_target *target,
+				       const struct nhcadv_transfer *transfer)
+{
+	struct nhca_qp *qp = &to_channel(dv)->qp;
+	struct nhca_rcxt_wr *wr;
+
+	if (!(to_nctx(qp->vqp.qp.context)->features & NHCA_FEATURE_MOVE)) {
+		nhca_wr_fail(qp, EOPNOTSUPP);
+		return NULL;
+	}
+	if (!(transfer->notify & NHCA_NOTIFY_INITIATOR) || target->peer.qpn >> 24) {
+		nhca_wr_fail(qp, EINVAL);
+		return NULL;
+	}
+	wr = begin_transfer(dv, NHCA_WR_CH_MOVE, source, transfer);
+	if (!wr)
+		return NULL;
+	wr->local_pvo = target->pvo;
+	*(struct nhca_rcxt_target *)(wr + 1) = (struct nhca_rcxt_target){
+		.rcxt = target->rcxt,
+		.key = target->peer.key,
+		.ah_id = to_nah(target->peer.ah)->id,
+		.qpn = target->peer.qpn,
+	};
+	return wr;
+}
+
+static void wr_move(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *source,
+		    const struct nhcadv_target *target, const struct nhcadv_transfer *transfer)
+{
+	struct nhca_rcxt_wr *wr = begin_move(dv, source, target, transfer);
+
+	if (wr)
+		wr->length = transfer->total;
+}
+
+static void wr_move_again(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *source,
+			  const struct nhcadv_target *target,
+			  const struct nhcadv_transfer *transfer, uint32_t offset,
+			  uint32_t length)
+{
+	struct nhca_rcxt_wr *wr = begin_move(dv, source, target, transfer);
+
+	if (wr)
+		put_part(dv, wr, transfer, offset, length);
+}
+
 void nhca_wr_set_channel_ops(struct nhca_channel *ch)
 {
 	struct ibv_qp_ex *ex = &ch->qp.vqp.qp_ex;
@@ -222,6 +277,8 @@ void nhca_wr_set_channel_ops(struct nhca_channel *ch)
 		.wr_cancel = wr_cancel,
 		.wr_probe = wr_probe,
 		.wr_fence = wr_fence,
+		.wr_move = wr_move,
+		.wr_move_again = wr_move_again,
 	};
 }
 
