@@ -57,8 +57,9 @@
 
 /* ---- messages ---- */
 /**
- * struct msg_op - a write or read of the program
+ * struct msg_op - a write, read or move of the program
  * @node:     in msg_peer.todo or msg_peer.going
+ * @to, @to_pvo: move: the target, and PVO of the first byte there; @peer is the source
  * @pieces:   ranges to transfer again
  * @cut:      bytes, from the start, that msg_op_take() has cut into transfers
  * @done:     bytes in place
@@ -70,11 +71,13 @@
 struct msg_op {
 	struct list_node node;
 	struct msg_peer *peer;
+	struct msg_peer *to;
 	struct msg_mem *mem;
 	struct list_head pieces;
 	uint64_t id;
 	uint64_t local_pvo;
 	uint64_t remote_pvo;
+	uint64_t to_pvo;
 	uint64_t length;
 	uint64_t cut;
 	uint64_t done;
@@ -104,16 +107,19 @@ struct msg_piece {
  * @LANE_RELEASE: the peer places no more bytes of a write.  The write is being cancelled here,
  *               because packets may still refer to its memory
  * @LANE_CANCEL: a read is being cancelled here
- * @LANE_RENEW:  the tids are used up: requests let the peer grant another rCxt
+ * @LANE_RENEW:  the tids are used up: the peer is asked for another rCxt
+ * @LANE_MOVE, @LANE_TARGET: lanes of the source and the target of a move in progress (msg_move.h)
+ * @LANE_FENCED: the peer of this lane refuses late packets of a move; that of its partner may not
  */
 enum lane_state { LANE_FREE, LANE_WRITE, LANE_READ, LANE_SOURCE, LANE_FENCE, LANE_RELEASE,
-		  LANE_CANCEL, LANE_RENEW };
+		  LANE_CANCEL, LANE_RENEW, LANE_MOVE, LANE_TARGET, LANE_FENCED };
 
 /**
  * struct msg_lane - an rCxt here and one at the peer
  * @node:   in msg_route.free or msg_route.busy; @index: index in msg_route.lanes
  * @op:     the operation that the transfer belongs to; NULL: the lane has no transfer
  * @local_rcxt, @remote_rcxt: ids; 0: not acquired (local) or not granted (remote)
+ * @partner, @partner_route: move: the lane of the other peer, and its route
  * @have:   LANE_CANCEL, LANE_FENCE: bitmap of packets that have arrived or were queued again
  * @offset, @length: range of @op that the transfer moves; @segment: payload of a packet; in bytes
  * @posted: time of the post of the transfer; @sent: time at which its last packets were sent
@@ -128,11 +134,14 @@ enum lane_state { LANE_FREE, LANE_WRITE, LANE_READ, LANE_SOURCE, LANE_FENCE, LAN
  * @wrs:    work requests that are not done
  * @tries:  unanswered probes, answers NHCADV_TRANSFER_NONE, and fences in a row; for the backoff
  * @resent: packets of the transfer were retransmitted, or the transfer was started again
- * @cancelled: LANE_CANCEL: no more bytes are placed.  LANE_RELEASE: no packet refers to the memory
+ * @complete: move: the target has all bytes; @asks_source: the source is probed
+ * @cancelled: LANE_CANCEL: no more bytes land here.  LANE_RELEASE: no packet refers to the memory
  */
 struct msg_lane {
 	struct list_node node;
 	struct msg_op *op;
+	struct msg_lane *partner;
+	struct msg_route *partner_route;
 	uint64_t local_rcxt;
 	uint64_t remote_rcxt;
 	uint64_t have[MSG_MAX_PACKETS / 64];
@@ -154,6 +163,7 @@ struct msg_lane {
 	uint8_t tries;
 	bool resent;
 	bool cancelled;
+	bool complete, asks_source;
 };
 
 /* ---- routes ---- */
@@ -176,7 +186,7 @@ struct msg_lane {
  * @grant:   version of our last grant; @grant_known: version that the peer has confirmed
  * @theirs:  version of the last grant of the peer, 0: none
  * @recoveries: msg_port.recoveries of the channel that the rCxts belong to
- * @fences:  the device of the peer supports fences
+ * @fences, @moves: the device of the peer supports fences, and moves
  * @silent:  time of the oldest request that the peer's kernel has not answered, NEVER: none
  * @ping:    time of the next probe that tests the route itself; NEVER: none
  * @next:    time of the first timer of the route's lanes
@@ -213,7 +223,7 @@ struct msg_route {
 	uint64_t grant_due;
 	uint32_t theirs;
 	uint32_t recoveries;
-	bool fences;
+	bool fences, moves;
 	bool alive;
 	uint64_t silent;
 	uint64_t ping;
@@ -306,6 +316,7 @@ struct msg_stream {
  * @session:   random number of this connection, which packets of the peer have to name
  * @theirs:    session of the peer, 0: not known
  * @next_route, @next_packet_route: the next route for a transfer, and for a packet (round robin)
+ * @moves_wait: a move waits for a lane or a route
  * @todo:      operations with bytes that no lane has taken; @going: the other operations
  * @reachable: false: from a completion NHCADV_MSG_UNREACHABLE to the next NHCADV_MSG_REACHABLE
  */
@@ -330,7 +341,7 @@ struct msg_peer {
 	struct list_head todo;
 	struct list_head going;
 	struct msg_stream stream;
-	bool reachable;
+	bool reachable, moves_wait;
 };
 
 struct msg_mem {
@@ -361,6 +372,7 @@ struct nhcadv_msg_peer {
  * @wake:     an eventfd that is readable (@woken) while sleeping threads have something to do
  * @timer, @timer_at: a timerfd, and the time that it is set to
  * @done:     ring of completions, of @done_room entries
+ * @targets:  targets that the program allows; @moves: number of moves that are not complete
  * @done_reserved: entries of @done that are reserved for messages that are not complete
  */
 struct nhcadv_msg_ep {
@@ -383,6 +395,8 @@ struct nhcadv_msg_ep {
 	uint32_t num_peers;
 	uint32_t heap_room;
 	struct list_head mems;
+	struct list_head targets;
+	uint32_t moves;
 	struct msg_route **routes;
 	uint32_t num_routes;
 	uint32_t next_slot;
@@ -454,7 +468,7 @@ struct msg_grant {
 	uint32_t version;
 	uint32_t count;
 	uint32_t wanted;
-	bool fences;
+	bool fences, moves;
 	uint64_t rcxts[MSG_MAX_LANES];
 };
 
@@ -640,23 +654,6 @@ uint64_t msg_lane_timers(struct msg_route *route);
 /** msg_op_cancel - cancel an operation; Return: 0, or EALREADY if its notice is in the stream */
 int msg_op_cancel(struct msg_op *op);
 
-/* ---- msg_op.c ---- */
-/** msg_op_has_work - Return: true if a lane can take bytes of the operation */
-bool msg_op_has_work(const struct msg_op *op);
-/** msg_op_sort - move the operation to msg_peer.todo or msg_peer.going */
-void msg_op_sort(struct msg_op *op);
-/** msg_op_check - if no lane has or needs bytes of @op, send its notice, or finish @op */
-void msg_op_check(struct msg_op *op);
-/** msg_op_fail - let lanes take no more bytes of @op; @status: errno for its completion */
-void msg_op_fail(struct msg_op *op, int status);
-/** msg_op_again - queue bytes to transfer again; Return: false if there is no memory */
-bool msg_op_again(struct msg_op *op, uint64_t offset, uint32_t length);
-/** msg_op_take - take the next bytes to transfer, at most @most; Return: their number */
-uint32_t msg_op_take(struct msg_op *op, uint32_t most, uint64_t *offset);
-/** msg_op_finish - complete the operation, and free it */
-void msg_op_finish(struct msg_op *op);
-void msg_op_free(struct msg_op *op);
-
 /* ---- msg_stream.c ---- */
 void msg_stream_init(struct msg_stream *stream);
 void msg_stream_fini(struct msg_stream *stream);
@@ -696,5 +693,8 @@ int msg_address_pack(const struct msg_address *address, void *bytes, size_t *siz
 int msg_address_unpack(struct msg_address *address, const void *bytes, size_t size);
 /** msg_path_ok - Return: true if the GID, QP number and segment are valid */
 bool msg_path_ok(const struct msg_address_path *path);
+
+#include "msg_move.h"
+#include "msg_op.h"
 
 #endif /* NHCA_MSG_H */

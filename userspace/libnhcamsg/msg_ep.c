@@ -116,11 +116,21 @@ static void status_came(struct nhcadv_msg_ep *ep, const struct nhcadv_frame *fra
 	case WHAT_PING:
 		msg_route_confirmed(route);
 		break;
+	case WHAT_TRANSFER:
+	case WHAT_AGAIN:
+		/* the source of a move has refused a request */
+		if (route->lanes[lane].state == LANE_MOVE)
+			msg_move_status(route, &route->lanes[lane], frame);
+		break;
 	case WHAT_PROBE:
 	case WHAT_SOURCE:
 		if (route->lanes[lane].nonce &&
-		    route->lanes[lane].nonce == msg_name_number(frame->cookie))
-			msg_lane_status(route, &route->lanes[lane], frame);
+		    route->lanes[lane].nonce == msg_name_number(frame->cookie)) {
+			if (route->lanes[lane].partner)
+				msg_move_status(route, &route->lanes[lane], frame);
+			else
+				msg_lane_status(route, &route->lanes[lane], frame);
+		}
 		break;
 	default:
 		break;
@@ -149,7 +159,9 @@ static void event_came(struct nhcadv_msg_ep *ep, const struct port_event *event)
 		return;
 	lane = &route->lanes[index];
 	msg_peer_ready(route->peer);
-	if (event->kind != PORT_POSTED)
+	if (event->kind == PORT_MOVE)
+		msg_move_complete(route, lane, number);
+	else if (event->kind != PORT_POSTED)
 		msg_lane_complete(route, lane, number, event->kind == PORT_READ);
 	else if (what == WHAT_REFUSE)
 		msg_route_refused(route, index, number);
@@ -209,11 +221,14 @@ static void port_pass(struct nhcadv_msg_ep *ep, struct msg_port *port)
 	 */
 	if (!port->open && ep->now >= port->retry) {
 		port->checked = ep->now;
+		port->targets = false;
 		if (port_open(port))
 			port->retry = ep->now + CHECK_PERIOD;
 		else
 			port_changed(ep);
 	}
+	if (port->open && !port->targets && !list_empty(&ep->targets))
+		msg_targets_apply(ep, port);
 	/* port_check() may also have been called by a route. */
 	if (port->info.segment != port->announced) {
 		port->announced = port->info.segment;
@@ -423,6 +438,7 @@ static void ep_free(struct nhcadv_msg_ep *ep)
 	if (ep->epoll >= 0)
 		close(ep->epoll);
 	pthread_mutex_destroy(&ep->lock);
+	msg_targets_free(ep);
 	free(ep->routes);
 	free(ep->heap);
 	free(ep->done);
@@ -461,6 +477,7 @@ struct nhcadv_msg_ep *nhcadv_msg_create_ep(const struct nhcadv_msg_ep_attr *attr
 	for (i = 0; i < MSG_BUCKETS; i++)
 		list_head_init(&ep->buckets[i]);
 	list_head_init(&ep->mems);
+	list_head_init(&ep->targets);
 	err = ep_open(ep, attr);
 	if (err) {
 		ep_free(ep);
@@ -554,6 +571,8 @@ int nhcadv_msg_disconnect(struct nhcadv_msg_peer *pub)
 	uint32_t i;
 
 	msg_ep_lock(ep);
+	ep->now = msg_clock();
+	msg_moves_forget(&pub->peer);
 	msg_peer_remove(&pub->peer);
 	ep->done_reserved -= msg_peer_reserved(&pub->peer);
 	forget(ep, pub);

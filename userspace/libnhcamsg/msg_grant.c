@@ -339,6 +339,7 @@ void msg_grant_came(struct msg_route *route, const struct msg_grant *grant)
 	msg_route_move(route, &grant->at);
 	route->theirs = grant->version;
 	route->fences = grant->fences;
+	route->moves = grant->moves;
 	route->their_want = min(grant->wanted ? grant->wanted : 1, lanes);
 	for (i = 0; i < lanes; i++)
 		msg_lane_new_remote(route, &route->lanes[i],

@@ -58,6 +58,7 @@ void msg_lane_settle(struct msg_route *route, struct msg_lane *lane)
 	list_del(&lane->node);
 	list_add_tail(&route->free, &lane->node);
 	msg_peer_ready(route->peer);
+	msg_move_ready(route->peer->ep);
 }
 
 void msg_lane_leave(struct msg_route *route, struct msg_lane *lane)
@@ -223,6 +224,8 @@ void msg_lane_give_up(struct msg_route *route, struct msg_lane *lane)
 		msg_lane_fence(route, lane);
 	else if (lane->state == LANE_READ || lane->state == LANE_SOURCE)
 		msg_lane_cancel(route, lane);
+	else if (lane->state == LANE_MOVE || lane->state == LANE_TARGET)
+		msg_move_give_up(route, lane);
 }
 
 /* No packet was sent, so nothing has to be cancelled: the timer requeues the whole transfer. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Reliable messages: a whole write or read: the bytes that lanes still have to transfer, and the
- * completion.
+ * Reliable messages: a whole write, read or move: the bytes that lanes still have to transfer, and
+ * the completion.
  */
 #include <stdlib.h>
 
@@ -32,15 +32,25 @@ static void drop_pieces(struct msg_op *op)
 void msg_op_free(struct msg_op *op)
 {
 	drop_pieces(op);
-	op->mem->users--;
+	if (op->mem)
+		op->mem->users--;
+	else
+		op->peer->ep->moves--;
 	free(op->notice);
 	free(op);
+}
+
+static enum nhcadv_msg_kind kind_of(const struct msg_op *op)
+{
+	if (op->to)
+		return NHCADV_MSG_MOVED;
+	return op->read ? NHCADV_MSG_READ : NHCADV_MSG_WRITE;
 }
 
 void msg_op_finish(struct msg_op *op)
 {
 	list_del(&op->node);
-	msg_complete(op->peer, op->read ? NHCADV_MSG_READ : NHCADV_MSG_WRITE, op->status, op->id,
+	msg_complete(op->peer, kind_of(op), op->status, op->id,
 		     op->done, 0, NULL);
 	msg_op_free(op);
 }

@@ -156,6 +156,8 @@ struct msg_port *port_create(const struct nhcadv_msg_path *path, uint32_t job, u
 	if (!vp)
 		return NULL;
 	vp->port.fences = attr.caps & NHCADV_DEVICE_FENCE;
+	/* A move that is abandoned is fenced. */
+	vp->port.moves = vp->port.fences && attr.caps & NHCADV_DEVICE_MOVE;
 	vp->context = path->context;
 	vp->gid_index = path->gid_index;
 	vp->job = job;
@@ -408,6 +410,33 @@ void port_fence(struct msg_port *port, uint64_t wr_id, const struct msg_dest *de
 	nhcadv_wr_fence(dv, &peer, remote_rcxt, local_rcxt, tid);
 }
 
+void port_move(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
+	       const struct msg_dest *to, uint64_t rcxt, uint64_t pvo,
+	       const struct nhcadv_transfer *t, bool again, uint32_t offset, uint32_t length)
+{
+	struct nhcadv_qp_ex *dv = start(port, wr_id);
+	struct nhcadv_peer peer = to_peer(dest);
+	struct nhcadv_target target = { .peer = to_peer(to), .rcxt = rcxt, .pvo = pvo };
+
+	if (again)
+		nhcadv_wr_move_again(dv, &peer, &target, t, offset, length);
+	else
+		nhcadv_wr_move(dv, &peer, &target, t);
+}
+
+int port_target(struct msg_port *port, const union ibv_gid *gid, bool allow)
+{
+	struct verbs_port *vp = to_vp(port);
+	struct msg_ah *ah = port_ah(port, gid);
+	int err;
+
+	if (!ah)
+		return EHOSTUNREACH;
+	err = allow ? nhcadv_allow_target(vp->qp, ah->ibv) : nhcadv_revoke_target(vp->qp, ah->ibv);
+	port_ah_free(ah);
+	return err;
+}
+
 void port_packet(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
 		 const void *header, uint32_t header_length, const void *data, uint32_t length)
 {
@@ -465,6 +494,9 @@ static bool to_event(struct msg_port *port, const struct ibv_wc *wc, struct port
 		return true;
 	case NHCADV_WC_READ:
 		event->kind = PORT_READ;
+		return true;
+	case NHCADV_WC_MOVE:
+		event->kind = PORT_MOVE;
 		return true;
 	case NHCADV_WC_FRAME:
 		event->kind = PORT_FRAME;

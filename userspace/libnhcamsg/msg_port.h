@@ -55,7 +55,8 @@ struct msg_fifo {
  * @open:    the channel exists
  * @broken:  the channel has failed: close it and open another one
  * @freed:   since the flag was cleared, a slot has become free, or a transfer has ended
- * @fences:  the device supports port_fence()
+ * @fences, @moves: the device supports port_fence(), and port_move()
+ * @targets: the channel allows all targets of the endpoint
  * @fifo:    work requests of the channel
  * @slots:   size of the send FIFO, at most PORT_SLOTS
  * @transfers: number of transfers in flight, at most PORT_TRANSFERS
@@ -76,6 +77,8 @@ struct msg_port {
 	bool broken;
 	bool freed;
 	bool fences;
+	bool moves;
+	bool targets;
 	struct msg_fifo fifo;
 	uint32_t slots;
 	uint32_t transfers;
@@ -89,6 +92,7 @@ enum port_event_kind {
 	PORT_POSTED,	/* a work request is done; every work request is signaled */
 	PORT_WRITE,	/* all bytes of a write are in place at the peer */
 	PORT_READ,	/* all bytes of a read are in place here */
+	PORT_MOVE,	/* all bytes of a third-party transfer are in place at the target */
 	PORT_FRAME,	/* a frame was received */
 };
 
@@ -186,6 +190,19 @@ void port_probe(struct msg_port *port, uint64_t wr_id, const struct msg_dest *de
  */
 void port_fence(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
 		uint64_t remote_rcxt, uint64_t local_rcxt, uint32_t tid);
+/*
+ * Third-party transfer from @dest to @target, whose rCxt is @rcxt, and its first byte at @pvo.
+ * @again: request only @length bytes from @offset on.  The address handle of @target belongs to
+ * @port.
+ */
+void port_move(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
+	       const struct msg_dest *target, uint64_t rcxt, uint64_t pvo,
+	       const struct nhcadv_transfer *t, bool again, uint32_t offset, uint32_t length);
+/**
+ * port_target - allow or revoke a target of third-party transfers
+ * Return: 0, EHOSTUNREACH (there is no route to it), or an errno of nhcadv_allow_target()
+ */
+int port_target(struct msg_port *port, const union ibv_gid *gid, bool allow);
 void port_packet(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
 		 const void *header, uint32_t header_length, const void *data, uint32_t length);
 

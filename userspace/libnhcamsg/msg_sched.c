@@ -13,6 +13,7 @@
 #include "msg.h"
 
 /* Minimum time between two runs of the timers of a peer that waits for a free slot */
+#define MOVES_PAUSE	(10 * MS)	/* time after which waiting moves try again */
 #define STARVED_PAUSE	(MS / 10)
 
 /* ---- the heap ---- */
@@ -135,6 +136,9 @@ static void serve(struct msg_peer *peer)
 	list_del(&peer->work);
 	pumped = msg_pump(peer);
 	set_peer_due(peer, msg_peer_timers(peer));
+	/* Moves also wait for another peer, whose changes do not make this one ready. */
+	if (peer->moves_wait && peer->due > ep->now + MOVES_PAUSE)
+		set_peer_due(peer, ep->now + MOVES_PAUSE);
 	/* The timers may have made the peer ready again. */
 	if (pumped == MSG_PUMP_DONE)
 		return;

@@ -70,17 +70,54 @@ static struct msg_route *route_with_room(struct msg_peer *peer, uint32_t *most, 
 	return NULL;
 }
 
+/* A lane has taken bytes of the operation: let the next one have its turn after OP_QUANTUM. */
+static void next_turn(struct msg_op *op)
+{
+	if (!msg_op_has_work(op)) {
+		msg_op_sort(op);
+	} else if (++op->transfers % OP_QUANTUM == 0) {
+		list_del(&op->node);
+		list_add_tail(&op->peer->todo, &op->node);
+	}
+}
+
 enum msg_pumped msg_pump(struct msg_peer *peer)
 {
+	struct msg_op *op, *waits = NULL;
 	uint32_t most, begun = 0;
 	struct msg_route *route;
 	struct msg_lane *lane;
-	struct msg_op *op;
 	bool starved;
 
+	peer->moves_wait = false;
 	while ((op = list_top(&peer->todo, struct msg_op, node))) {
+		/* It has failed, and waits for its lanes. */
+		if (!msg_op_has_work(op)) {
+			msg_op_sort(op);
+			continue;
+		}
 		if (begun++ == PEER_QUANTUM)
 			return MSG_PUMP_QUANTUM;
+		if (op->to) {
+			/* A move that waits for its target does not delay other operations. */
+			if (op == waits)
+				return MSG_PUMP_DONE;
+			switch (msg_move_start(op)) {
+			case MSG_MOVE_WAITS:
+				begun--;
+				peer->moves_wait = true;
+				waits = waits ? waits : op;
+				list_del(&op->node);
+				list_add_tail(&peer->todo, &op->node);
+				break;
+			case MSG_MOVE_STARTED:
+				next_turn(op);
+				break;
+			default:
+				break;
+			}
+			continue;
+		}
 		route = route_with_room(peer, &most, &starved);
 		if (!route)
 			return starved ? MSG_PUMP_STARVED : MSG_PUMP_DONE;
@@ -99,12 +136,7 @@ enum msg_pumped msg_pump(struct msg_peer *peer)
 		route->stats.packets += msg_lane_packets(lane);
 		route->stats.bytes += lane->length;
 
-		if (!msg_op_has_work(op)) {
-			msg_op_sort(op);
-		} else if (++op->transfers % OP_QUANTUM == 0) {
-			list_del(&op->node);
-			list_add_tail(&peer->todo, &op->node);
-		}
+		next_turn(op);
 	}
 	return MSG_PUMP_DONE;
 }
@@ -169,6 +201,10 @@ void msg_lane_posted(struct msg_route *route, struct msg_lane *lane, uint64_t na
 	uint64_t now = route->peer->ep->now;
 
 	lane->wrs--;
+	if (lane->state == LANE_MOVE) {
+		msg_move_posted(route, lane, name, status);
+		return;
+	}
 	switch (msg_name_what(name)) {
 	case WHAT_TRANSFER:
 	case WHAT_AGAIN:
@@ -387,6 +423,10 @@ void msg_lane_status(struct msg_route *route, struct msg_lane *lane,
 void msg_lane_fenced(struct msg_route *route, struct msg_lane *lane, uint32_t tid)
 {
 	if (lane->state == LANE_FENCE && tid >= lane->tid) {
+		if (lane->partner || lane->op->to) {
+			msg_move_fenced(route, lane, false);
+			return;
+		}
 		route->stats.redriven++;
 		msg_lane_requeue(route, lane);
 	}
@@ -398,7 +438,9 @@ void msg_lane_fence_status(struct msg_route *route, struct msg_lane *lane,
 	if (lane->state != LANE_FENCE || frame->src_rcxt != lane->remote_rcxt ||
 	    frame->tid != lane->tid || msg_name_number(frame->cookie) != lane->tid)
 		return;
-	if (frame->status == NHCADV_TRANSFER_COMPLETE) {
+	if (frame->status == NHCADV_TRANSFER_COMPLETE && (lane->partner || lane->op->to)) {
+		msg_move_fenced(route, lane, true);
+	} else if (frame->status == NHCADV_TRANSFER_COMPLETE) {
 		lane->op->done += lane->length;
 		msg_cc_done(&route->cc, lane->length);
 		msg_lane_release(route, lane);
@@ -455,7 +497,14 @@ static void lane_timer(struct msg_route *route, struct msg_lane *lane)
 
 	switch (lane->state) {
 	case LANE_FREE:
+	case LANE_TARGET:
 		lane->due = NEVER;
+		break;
+	case LANE_MOVE:
+	case LANE_FENCED:
+		lane->due = NEVER;
+		if (lane->op)
+			msg_move_timer(route, lane);
 		break;
 	case LANE_WRITE:
 	case LANE_READ:
@@ -530,6 +579,11 @@ void msg_lane_lost(struct msg_route *route, struct msg_lane *lane)
 		/* The rCxt of the peer still exists, and accepts late packets. */
 		msg_lane_fence(route, lane);
 		break;
+	case LANE_MOVE:
+	case LANE_TARGET:
+		/* Source and target still accept late requests and packets. */
+		msg_move_give_up(route, lane);
+		break;
 	case LANE_READ:
 	case LANE_SOURCE:
 		msg_lane_cancel(route, lane);
@@ -552,6 +606,11 @@ void msg_lane_new_remote(struct msg_route *route, struct msg_lane *lane, uint64_
 		return;
 	lane->remote_rcxt = rcxt;
 	switch (lane->state) {
+	case LANE_MOVE:
+	case LANE_TARGET:
+		msg_move_give_up(route, lane);
+		msg_lane_fenced(route, lane, lane->tid);
+		break;
 	case LANE_WRITE:
 		msg_lane_fence(route, lane);
 		/* fallthrough */

@@ -61,8 +61,9 @@ struct wire_header {
 	uint64_t arg2;
 };
 
-/* wire_grant.flags: the device supports fences */
+/* wire_grant.flags: the device supports fences, and third-party transfers */
 #define GRANT_FENCES	1u
+#define GRANT_MOVES	2u
 
 struct wire_grant {
 	uint8_t gid[16];
@@ -171,7 +172,7 @@ bool msg_send_grant(struct msg_route *route)
 	g->version = htobe32(route->grant);
 	g->count = htobe32(given);
 	g->wanted = htobe32(route->adv_want);
-	g->flags = htobe32(port->fences ? GRANT_FENCES : 0);
+	g->flags = htobe32((port->fences ? GRANT_FENCES : 0) | (port->moves ? GRANT_MOVES : 0));
 	for (i = 0; i < given; i++)
 		g->rcxts[i] = htobe64(route->granted[i]);
 	set_header(route->peer, &h, PACKET_GRANT, route->number);
@@ -239,6 +240,7 @@ static void grant_came(struct msg_route *route, const void *data, uint32_t lengt
 	g.at.segment = be32toh(w->segment);
 	g.version = be32toh(w->version);
 	g.fences = be32toh(w->flags) & GRANT_FENCES;
+	g.moves = be32toh(w->flags) & GRANT_MOVES;
 	g.wanted = be32toh(w->wanted);
 	for (i = 0; i < g.count; i++)
 		g.rcxts[i] = be64toh(w->rcxts[i]);

@@ -243,6 +243,49 @@ int nhcadv_msg_send(struct nhcadv_msg_peer *peer, const void *data, size_t lengt
 		    uint32_t flags);
 
 /**
+ * nhcadv_msg_move - move bytes from one peer to another
+ * @ep:   the endpoint: the manager of the move
+ * @from, @from_pvo: the source, and the PVO of its first byte
+ * @to, @to_pvo:     the target, and the PVO of its first byte; may be the same peer, if
+ *         nhcadv_msg_ep_attr.lanes is at least 2
+ * @length: bytes, any number, also 0
+ * @id:   a value for the completion
+ * @flags: 0
+ *
+ * The bytes go from the source to the target, and not through this endpoint.  The programs of both
+ * need not poll.  The source's program must have allowed the target: nhcadv_msg_allow_target().
+ * The move completes (NHCADV_MSG_MOVED) when all bytes are in place.  After that no byte is written
+ * at the target or read at the source.  All three ends need NHCADV_DEVICE_MOVE and
+ * NHCADV_DEVICE_FENCE.  nhcadv_msg_cancel() of @from cancels moves.
+ * Return: 0 (the move gets exactly one completion), EINVAL (an invalid flag, a peer of another
+ * endpoint, or too few lanes), EOPNOTSUPP (no device of this endpoint supports moves), or ENOMEM.
+ */
+int nhcadv_msg_move(struct nhcadv_msg_ep *ep, struct nhcadv_msg_peer *from, uint64_t from_pvo,
+		    struct nhcadv_msg_peer *to, uint64_t to_pvo, uint64_t length, uint64_t id,
+		    uint32_t flags);
+
+/**
+ * nhcadv_msg_allow_target - allow managers to let this endpoint send to another one
+ * @ep: the endpoint: the source of moves
+ * @bytes, @size: address of the target, from its nhcadv_msg_ep_address()
+ *
+ * The endpoint need not be connected to the target.  The library allows the target again after a
+ * device has recovered.
+ * Return: 0, EINVAL (malformed address), EPROTONOSUPPORT, ENOSPC (the endpoint allows
+ * NHCADV_MAX_TARGETS addresses), ENOMEM, or EOPNOTSUPP (no device supports moves).
+ */
+int nhcadv_msg_allow_target(struct nhcadv_msg_ep *ep, const void *bytes, size_t size);
+
+/**
+ * nhcadv_msg_revoke_target - revoke nhcadv_msg_allow_target()
+ * @ep: the endpoint
+ * @bytes, @size: address of the target
+ * Return: 0 (the endpoint sends no bytes of moves to the target any more), ENOENT (the target is not
+ * allowed), EINVAL or EPROTONOSUPPORT.
+ */
+int nhcadv_msg_revoke_target(struct nhcadv_msg_ep *ep, const void *bytes, size_t size);
+
+/**
  * nhcadv_msg_cancel - cancel all messages to a peer that have the same id
  * @peer: the peer
  * @id: the id of these messages
@@ -263,6 +306,7 @@ int nhcadv_msg_cancel(struct nhcadv_msg_peer *peer, uint64_t id);
  * @NHCADV_MSG_WRITTEN:  a write of the peer with NHCADV_MSG_NOTIFY is in place here
  * @NHCADV_MSG_UNREACHABLE: no path to the peer is alive; messages wait until one is alive again
  * @NHCADV_MSG_REACHABLE: a path is alive again
+ * @NHCADV_MSG_MOVED: a move of this endpoint has completed; the peer is the source
  */
 enum nhcadv_msg_kind {
 	NHCADV_MSG_WRITE,
@@ -272,13 +316,16 @@ enum nhcadv_msg_kind {
 	NHCADV_MSG_WRITTEN,
 	NHCADV_MSG_UNREACHABLE,
 	NHCADV_MSG_REACHABLE,
+	NHCADV_MSG_MOVED,
 };
 
 /**
  * struct nhcadv_msg_completion - completion of a message, or a change of a peer
  * @kind:    enum nhcadv_msg_kind
- * @status:  0, or an errno: ECANCELED (the message was cancelled), or EACCES (memory protection
- *           refused the message: at the peer or, for the destination of a read, here)
+ * @status:  0, or an errno: ECANCELED (the message was cancelled; move: or the target was
+ *           disconnected), EACCES (memory protection refused it: at a peer or, for the destination
+ *           of a read, here), EPERM (move: the source does not allow the target), or EOPNOTSUPP
+ *           (move: the source or the target does not support moves)
  * @id:      the id that this endpoint or the peer gave to the message
  * @peer, @context: the peer, and the context of its nhcadv_msg_connect()
  * @length:  bytes of the message; of a write or read that failed, the bytes that are known to be in

@@ -18,14 +18,14 @@ static uint32_t pick(const uint32_t *from, uint32_t num)
 	return from[sim_below(num)];
 }
 
-static struct sim_device *any_device(void)
+struct sim_device *any_device(void)
 {
 	struct node *node = &world.nodes[sim_below(world.num_nodes)];
 
 	return node->devices[sim_below(node->num_devices)];
 }
 
-static void mess_link(struct sim_link *link)
+void mess_link(struct sim_link *link)
 {
 	link->delay = 1000 + sim_below(sim_chance(200000) ? 20 * SIM_MS : 100000);
 	link->jitter = sim_chance(300000) ? sim_below(link->delay) : 0;
@@ -36,7 +36,7 @@ static void mess_link(struct sim_link *link)
 	link->black = sim_chance(50000);
 }
 
-static void mess_links(void)
+void mess_links(void)
 {
 	uint32_t a, b;
 
@@ -46,7 +46,7 @@ static void mess_links(void)
 				mess_link(sim_link(sim.devices[a], sim.devices[b]));
 }
 
-static void heal(void)
+void heal(void)
 {
 	uint32_t a, b, i;
 
@@ -64,7 +64,7 @@ static void heal(void)
 }
 
 /* Packets of the old connection stay in the network while both sides disconnect and connect. */
-static void connect_event(void *arg, uint64_t number)
+void connect_event(void *arg, uint64_t number)
 {
 	struct node *node = arg;
 
@@ -84,7 +84,7 @@ static void disconnect_event(void *arg, uint64_t number)
 	sim_at(sim.now + sim_below(SIM_MS), connect_event, other, node->number);
 }
 
-static void reconnect(uint32_t a, uint32_t b)
+void reconnect(uint32_t a, uint32_t b)
 {
 	if (!world.nodes[a].peers[b].msg || !world.nodes[b].peers[a].msg)
 		return;
@@ -120,7 +120,7 @@ static void some_messages(void)
 	}
 }
 
-static void set_mtu(struct sim_device *dev)
+void set_mtu(struct sim_device *dev)
 {
 	dev->mtu = pick(mtus, sizeof(mtus) / sizeof(mtus[0]));
 }

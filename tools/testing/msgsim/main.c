@@ -27,11 +27,9 @@ static double seconds(void)
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
-static int run_cases(const char *only)
+static void run_list(const struct scenario *s, const char *only)
 {
-	const struct scenario *s;
-
-	for (s = cases; s->name; s++) {
+	for (; s->name; s++) {
 		if (only && !strstr(s->name, only))
 			continue;
 		s->run(1);
@@ -40,6 +38,12 @@ static int run_cases(const char *only)
 		else
 			ktap_ok("%s", s->name);
 	}
+}
+
+static int run_cases(const char *only)
+{
+	run_list(cases, only);
+	run_list(move_cases, only);
 	return ktap_end();
 }
 
@@ -52,7 +56,11 @@ static int run_histories(double most, uint64_t count, uint64_t first)
 	char why[64];
 
 	for (n = 0; n < count && seconds() - begun < most && failed < 5; n++) {
-		history(first + n);
+		/* every third history has moves */
+		if ((first + n) % 3)
+			history(first + n);
+		else
+			moves_history(first + n);
 		completions += world.completions;
 		if (!world.failed)
 			continue;

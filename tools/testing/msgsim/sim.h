@@ -8,11 +8,13 @@
  *	sim_adapter.c	channels with rCxts, tid rules and FIFOs, after
  *			drivers/infiniband/sw/nhca/rcxt
  *	sim_rcxt.c	the pool of rCxts
+ *	sim_third.c	third-party transfers, after third.c
  *	sim_zcopy.c	zero-copy references of packets, and notices that wait for them
  *	sim_verbs.c	the verbs that msg_port.c calls
  *	world.c		endpoints, messages and checks for scenarios and histories
  *	cases.c		one scenario for each fault that has been found
  *	history.c	random histories
+ *	moves.c		scenarios and random histories of moves
  *
  * All times are in nanoseconds of the simulated clock.  The simulation has one thread.
  */
@@ -35,7 +37,7 @@
 
 enum sim_kind {
 	SIM_PACKET = 0xc0, SIM_WRITE, SIM_READ_REQUEST, SIM_READ_DATA, SIM_NOTICE, SIM_PROBE,
-	SIM_STATUS, SIM_FENCE,
+	SIM_STATUS, SIM_FENCE, SIM_THIRD_REQUEST, SIM_THIRD_WRITE,
 };
 
 /*
@@ -59,6 +61,10 @@ struct sim_packet {
 	uint64_t key, src_key, rcxt, src_rcxt, pvo, reply_pvo, cookie;
 	uint32_t src_qpn, tid, total, offset, segment, length, have;
 	uint8_t notify, status;
+	/* third-party transfers: GID of the target (request) or manager (payload); the target */
+	union ibv_gid gid;
+	uint32_t target_qpn, part, number;
+	uint64_t target_key, target_rcxt;
 	uint8_t data[];
 };
 
@@ -85,6 +91,7 @@ struct sim_device {
 	struct list_head channels;
 	uint32_t cq_overflows, ring_overflows, channel_errors;
 	bool fences;			/* it supports fences (SIM_FENCE) */
+	bool moves;			/* it supports third-party transfers */
 	bool gone;			/* it was removed: no channel can be created */
 };
 
@@ -98,6 +105,8 @@ extern struct sim {
 	uint32_t num_devices;
 	/* Hook of a test for each sent packet, which the hook may change. Return: true: lose it */
 	bool (*tap)(struct sim_packet *packet);
+	/* Hook of a test for bytes that a source reads for a third-party transfer */
+	void (*reads)(const uint8_t *bytes, uint32_t length);
 } sim;
 
 /** sim_reset - free the simulated world, and start another one with a seed */
@@ -135,14 +144,15 @@ void sim_deliver(struct sim_packet *packet);
 
 enum sim_rcxt_state {
 	RC_IDLE, RC_SENDING, RC_WAITING, RC_RELEASING, RC_READING, RC_SINKING, RC_ANSWERING,
-	RC_ANSWERED, RC_DONE, RC_VIOLATED,
+	RC_ANSWERED, RC_DONE, RC_VIOLATED, RC_MOVING, RC_FORWARDING, RC_FORWARDED,
 };
 
 struct sim_rcxt {
 	struct sim_channel *owner;
 	uint32_t index, key, tid, total, segment, missing;
 	enum sim_rcxt_state state;
-	uint64_t pvo, cookie, zcopy;
+	uint64_t pvo, cookie, zcopy, target;
+	uint32_t number, parts;		/* third-party requests */
 	uint64_t map[4];
 	uint8_t notify;
 	bool noticed;
@@ -151,11 +161,14 @@ struct sim_rcxt {
 struct sim_wqe {
 	uint64_t wr_id;
 	enum nhcadv_wc_kind done;	/* NHCADV_WC_LOCAL */
-	enum { WQE_PACKET, WQE_WRITE, WQE_AGAIN, WQE_READ, WQE_CANCEL, WQE_PROBE, WQE_FENCE } op;
+	enum { WQE_PACKET, WQE_WRITE, WQE_AGAIN, WQE_READ, WQE_CANCEL, WQE_PROBE, WQE_FENCE,
+	       WQE_MOVE, WQE_MOVE_AGAIN } op;
 	struct sim_ah *ah;
 	uint32_t ah_id, qpn;
 	uint64_t key;
 	struct nhcadv_transfer t;
+	uint32_t target_ah, target_qpn;
+	uint64_t target_key, target_rcxt, target_pvo;
 	uint32_t offset, length;
 	uint8_t data[1984];
 };
@@ -201,6 +214,8 @@ struct sim_channel {
 	bool cancelling;		/* the next work request is a cancel that waits */
 	uint64_t cancel_zcopy;		/* the last reference that this cancel waits for */
 	bool turn_pending;
+	union ibv_gid targets[NHCADV_MAX_TARGETS];
+	uint32_t num_targets;
 	struct nhcadv_frame *frames;
 	bool *frame_released;
 	uint32_t num_frames, frame_prod, frame_cons;
@@ -229,6 +244,21 @@ void sim_notice_complete(struct sim_channel *ch);
  */
 bool sim_notice_early(struct sim_channel *ch, const struct sim_rcxt *rc,
 		      const struct sim_packet *x);
+/* ---- sim_third.c ---- */
+
+/** sim_third_take - request a move, or a part again; Return: 0 or the errno of the completion */
+int sim_third_take(struct sim_channel *ch, const struct sim_wqe *w);
+/** sim_third_request - model of nhca_reply_third(), without tokens */
+void sim_third_request(struct sim_channel *ch, const struct sim_packet *x);
+/** sim_third_notice - Return: true if the notice belongs to a move of the rCxt */
+bool sim_third_notice(struct sim_channel *ch, struct sim_rcxt *rc, const struct sim_packet *x);
+/** sim_third_tell - tell the manager that the source sends nothing more of a transfer */
+void sim_third_tell(struct sim_channel *ch, const struct sim_packet *head, uint64_t rcxt,
+		    uint8_t status);
+/** sim_third_allowed - Return: true if the channel may send to the target */
+bool sim_third_allowed(const struct sim_channel *ch, const union ibv_gid *gid);
+
+void sim_drop(struct sim_channel *ch, enum nhcadv_channel_counter why);
 void sim_complete(struct sim_channel *ch, bool recv, struct ibv_wc wc);
 /** sim_rcxt_find - Return: the rCxt of the channel that has this id, or NULL */
 struct sim_rcxt *sim_rcxt_find(struct sim_channel *ch, uint64_t id);

@@ -50,7 +50,7 @@ uint32_t sim_segment(const struct sim_device *dev)
 	return room >= 4096 ? room / 4096 * 4096 : room / 4 * 4;
 }
 
-static void drop(struct sim_channel *ch, enum nhcadv_channel_counter why)
+void sim_drop(struct sim_channel *ch, enum nhcadv_channel_counter why)
 {
 	ch->drops[why]++;
 }
@@ -116,37 +116,37 @@ static void answer(struct sim_channel *ch, const struct sim_packet *x, struct si
 static void recv_payload(struct sim_channel *ch, const struct sim_packet *x, bool read)
 {
 	struct sim_rcxt *rc = sim_rcxt_find(ch, x->rcxt);
-	struct sim_packet *notice;
+	struct sim_packet *notice, manager;
 	uint32_t number;
 	uint8_t *bytes;
 
 	if (!rc) {
-		drop(ch, NHCADV_DROP_NO_RCXT);
+		sim_drop(ch, NHCADV_DROP_NO_RCXT);
 		return;
 	}
 	if (x->tid < rc->tid) {
-		drop(ch, NHCADV_DROP_STALE);
+		sim_drop(ch, NHCADV_DROP_STALE);
 		return;
 	}
 	if (x->tid > rc->tid) {
 		if (read || sim_rcxt_busy(rc)) {
-			drop(ch, read ? NHCADV_DROP_UNSOLICITED : NHCADV_DROP_BUSY);
+			sim_drop(ch, read ? NHCADV_DROP_UNSOLICITED : NHCADV_DROP_BUSY);
 			return;
 		}
 		sim_rcxt_begin(rc, RC_SINKING, x->tid, x->total, x->segment, x->notify, x->pvo - x->offset);
 	}
 	if (rc->state != (read ? RC_READING : RC_SINKING)) {
-		drop(ch, rc->state == RC_DONE ? NHCADV_DROP_DUPLICATE :
+		sim_drop(ch, rc->state == RC_DONE ? NHCADV_DROP_DUPLICATE :
 		     rc->state == RC_VIOLATED ? NHCADV_DROP_ABORTED : NHCADV_DROP_BUSY);
 		return;
 	}
 	if (x->pvo - x->offset != rc->pvo || x->total != rc->total || x->segment != rc->segment) {
-		drop(ch, NHCADV_DROP_MISMATCH);
+		sim_drop(ch, NHCADV_DROP_MISMATCH);
 		return;
 	}
 	number = x->offset / x->segment;
 	if (rc->map[number / 64] >> number % 64 & 1) {
-		drop(ch, NHCADV_DROP_DUPLICATE);
+		sim_drop(ch, NHCADV_DROP_DUPLICATE);
 		return;
 	}
 	rc->map[number / 64] |= UINT64_C(1) << number % 64;
@@ -154,7 +154,7 @@ static void recv_payload(struct sim_channel *ch, const struct sim_packet *x, boo
 	bytes = sim_memory_at(ch->dev->host, ch->job, x->pvo, x->length,
 			      read ? IBV_ACCESS_LOCAL_WRITE : IBV_ACCESS_REMOTE_WRITE);
 	if (x->length && !bytes) {
-		drop(ch, NHCADV_DROP_PVO_KEY);
+		sim_drop(ch, NHCADV_DROP_PVO_KEY);
 		rc->state = RC_VIOLATED;
 		return;
 	}
@@ -172,6 +172,11 @@ static void recv_payload(struct sim_channel *ch, const struct sim_packet *x, boo
 	}
 	notice = sim_packet_new(SIM_NOTICE, 0);
 	notice->have = sim_packets(x->total, x->segment);
+	if (x->kind == SIM_THIRD_WRITE) {
+		manager = *x;
+		manager.from = x->gid;
+		x = &manager;
+	}
 	answer(ch, x, notice);
 }
 
@@ -179,9 +184,11 @@ static void recv_notice(struct sim_channel *ch, const struct sim_packet *x)
 {
 	struct sim_rcxt *rc = sim_rcxt_find(ch, x->rcxt);
 
+	if (rc && sim_third_notice(ch, rc, x))
+		return;
 	if (!rc || x->tid != rc->tid || (rc->state != RC_SENDING && rc->state != RC_WAITING) ||
 	    rc->noticed || x->total != rc->total || x->segment != rc->segment) {
-		drop(ch, rc ? NHCADV_DROP_UNSOLICITED : NHCADV_DROP_NO_RCXT);
+		sim_drop(ch, rc ? NHCADV_DROP_UNSOLICITED : NHCADV_DROP_NO_RCXT);
 		return;
 	}
 	rc->noticed = true;
@@ -196,7 +203,7 @@ static void recv_fifo(struct sim_channel *ch, const struct sim_packet *x)
 	struct nhcadv_frame *frame;
 
 	if (ch->frame_prod - ch->frame_cons >= ch->num_frames) {
-		drop(ch, NHCADV_DROP_FIFO);
+		sim_drop(ch, NHCADV_DROP_FIFO);
 		return;
 	}
 	frame = &ch->frames[ch->frame_prod % ch->num_frames];
@@ -244,7 +251,7 @@ static void answer_probe(struct sim_channel *ch, const struct sim_packet *x)
 	struct sim_packet *p;
 
 	if (!rc) {
-		drop(ch, NHCADV_DROP_NO_RCXT);
+		sim_drop(ch, NHCADV_DROP_NO_RCXT);
 		return;
 	}
 	p = sim_packet_new(SIM_STATUS, 32);
@@ -260,8 +267,9 @@ static void answer_fence(struct sim_channel *ch, const struct sim_packet *x)
 	struct sim_packet *p;
 
 	if (!ch->dev->fences || !rc || !x->tid || x->tid < rc->tid || rc->state == RC_SENDING ||
-	    rc->state == RC_WAITING || rc->state == RC_RELEASING || rc->state == RC_READING) {
-		drop(ch, rc ? NHCADV_DROP_STALE : NHCADV_DROP_NO_RCXT);
+	    rc->state == RC_WAITING || rc->state == RC_RELEASING || rc->state == RC_READING ||
+	    rc->state == RC_MOVING) {
+		sim_drop(ch, rc ? NHCADV_DROP_STALE : NHCADV_DROP_NO_RCXT);
 		return;
 	}
 	p = sim_packet_new(SIM_STATUS, 0);
@@ -282,11 +290,11 @@ static void answer_read(struct sim_channel *ch, const struct sim_packet *x)
 	struct sim_sending *s;
 
 	if (x->segment > sim_segment(ch->dev)) {
-		drop(ch, NHCADV_DROP_SEGMENT);
+		sim_drop(ch, NHCADV_DROP_SEGMENT);
 		return;
 	}
 	if (!rc || sim_rcxt_busy(rc) || rc->state == RC_SINKING || x->tid <= rc->tid) {
-		drop(ch, rc ? NHCADV_DROP_BUSY : NHCADV_DROP_NO_RCXT);
+		sim_drop(ch, rc ? NHCADV_DROP_BUSY : NHCADV_DROP_NO_RCXT);
 		return;
 	}
 	sim_rcxt_begin(rc, RC_ANSWERING, x->tid, x->total, x->segment, x->notify, 0);
@@ -311,13 +319,17 @@ void sim_channel_rx(struct sim_channel *ch, const struct sim_packet *x)
 	struct sim_rcxt *rc;
 
 	if (ch->reason || x->key != ch->key || x->job != ch->job) {
-		drop(ch, ch->reason ? NHCADV_DROP_ERROR : NHCADV_DROP_KEY);
+		sim_drop(ch, ch->reason ? NHCADV_DROP_ERROR : NHCADV_DROP_KEY);
 		return;
 	}
 	switch (x->kind) {
 	case SIM_PACKET:
 		recv_fifo(ch, x);
 		break;
+	case SIM_THIRD_REQUEST:
+		sim_third_request(ch, x);
+		break;
+	case SIM_THIRD_WRITE:
 	case SIM_WRITE:
 	case SIM_READ_DATA:
 		recv_payload(ch, x, x->kind == SIM_READ_DATA);
@@ -330,7 +342,7 @@ void sim_channel_rx(struct sim_channel *ch, const struct sim_packet *x)
 		if (rc && !sim_notice_early(ch, rc, x))
 			recv_fifo(ch, x);
 		else
-			drop(ch, rc ? NHCADV_DROP_BUSY : NHCADV_DROP_NO_RCXT);
+			sim_drop(ch, rc ? NHCADV_DROP_BUSY : NHCADV_DROP_NO_RCXT);
 		break;
 	case SIM_READ_REQUEST:
 		answer_read(ch, x);
@@ -359,7 +371,10 @@ static void send_end(struct sim_channel *ch, struct sim_sending *s, enum ibv_wc_
 /* The last packet of a transfer was sent. */
 static void send_over(struct sim_channel *ch, struct sim_sending *s, struct sim_rcxt *rc)
 {
-	if (s->answer) {
+	if (rc->state == RC_FORWARDING) {
+		if (!--rc->parts)
+			rc->state = RC_FORWARDED;
+	} else if (s->answer) {
 		rc->state = rc->notify & NHCADV_NOTIFY_TARGET ? RC_ANSWERED : RC_IDLE;
 	} else {
 		rc->zcopy = s->zcopy;
@@ -382,6 +397,12 @@ static uint32_t send_stretch(struct sim_channel *ch, struct sim_sending *s, uint
 		send_end(ch, s, IBV_WC_WR_FLUSH_ERR);
 		return 1;
 	}
+	if (s->head.kind == SIM_THIRD_WRITE && !sim_third_allowed(ch, &s->head.to)) {
+		rc->state = RC_IDLE;
+		sim_third_tell(ch, &s->head, s->local, NHCADV_TRANSFER_FORBIDDEN);
+		send_end(ch, s, IBV_WC_WR_FLUSH_ERR);
+		return 1;
+	}
 	list_del(&s->node);
 	list_add_tail(&ch->sending, &s->node);
 	for (sent = 0; sent < most && s->left; sent++) {
@@ -394,6 +415,9 @@ static uint32_t send_stretch(struct sim_channel *ch, struct sim_sending *s, uint
 			if (!s->answer && !rc->noticed)
 				sim_channel_fail(ch, NHCADV_ERR_LOCAL_PVO);
 			rc->state = RC_VIOLATED;
+			if (s->head.kind == SIM_THIRD_WRITE)
+				sim_third_tell(ch, &s->head, s->local,
+					       NHCADV_TRANSFER_PROT_ERR);
 			send_end(ch, s, IBV_WC_LOC_PROT_ERR);
 			return sent + 1;
 		}
@@ -404,6 +428,8 @@ static uint32_t send_stretch(struct sim_channel *ch, struct sim_sending *s, uint
 		p->pvo = s->to + off;
 		if (length)
 			memcpy(p->data, bytes, length);
+		if (length && s->head.kind == SIM_THIRD_WRITE && sim.reads)
+			sim.reads(bytes, length);
 		if (length && !s->answer)
 			p->zcopy = sim_zcopy_new(ch, bytes, length);
 		s->zcopy = ch->zcopy_seq;
@@ -465,7 +491,8 @@ static int take_begin(struct sim_channel *ch, const struct sim_wqe *w)
 	}
 	if (w->t.tid <= rc->tid)
 		return EINVAL;
-	if (rc->state == RC_SENDING || rc->state == RC_RELEASING || rc->state == RC_ANSWERING)
+	if (rc->state == RC_SENDING || rc->state == RC_RELEASING || rc->state == RC_ANSWERING ||
+	    rc->state == RC_FORWARDING)
 		return EBUSY;
 	sim_rcxt_begin(rc, w->op == WQE_READ ? RC_READING : RC_SENDING, w->t.tid, w->t.total,
 	      w->t.segment, w->t.notify, w->t.local_pvo);
@@ -591,6 +618,10 @@ static bool take_next(struct sim_channel *ch)
 		else
 			err = ENOENT;
 		take_end(ch, w, err);
+		return true;
+	}
+	if (w->op == WQE_MOVE || w->op == WQE_MOVE_AGAIN) {
+		take_end(ch, w, sim_third_take(ch, w));
 		return true;
 	}
 	err = w->t.segment > sim_segment(ch->dev) ? EMSGSIZE : take_begin(ch, w);

@@ -104,10 +104,12 @@ void sim_rcxt_begin(struct sim_rcxt *rc, enum sim_rcxt_state state, uint32_t tid
 bool sim_rcxt_busy(const struct sim_rcxt *rc)
 {
 	return rc->state == RC_SENDING || rc->state == RC_WAITING || rc->state == RC_RELEASING ||
-	       rc->state == RC_READING || rc->state == RC_ANSWERING;
+	       rc->state == RC_READING || rc->state == RC_ANSWERING || rc->state == RC_MOVING ||
+	       rc->state == RC_FORWARDING;
 }
 
 bool sim_rcxt_sends(const struct sim_rcxt *rc, uint32_t tid)
 {
-	return rc->tid == tid && (rc->state == RC_SENDING || rc->state == RC_ANSWERING);
+	return rc->tid == tid && (rc->state == RC_SENDING || rc->state == RC_ANSWERING ||
+				  rc->state == RC_FORWARDING);
 }

@@ -55,7 +55,8 @@ int nhcadv_query_device(struct ibv_context *context, struct nhcadv_device_attr *
 {
 	*attr = (struct nhcadv_device_attr){
 		.caps = NHCADV_DEVICE_CHANNELS |
-			(to_dev(context)->fences ? NHCADV_DEVICE_FENCE : 0), .max_packet = 1984, .min_segment = 64,
+			(to_dev(context)->fences ? NHCADV_DEVICE_FENCE : 0) |
+			(to_dev(context)->moves ? NHCADV_DEVICE_MOVE : 0), .max_packet = 1984, .min_segment = 64,
 		.max_segment = 65532, .max_rcxts = 4096,
 	};
 	return 0;
@@ -395,6 +396,62 @@ static void wr_fence(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer, ui
 		w->t.cookie = w->wr_id;
 }
 
+static void move(struct nhcadv_qp_ex *dv, int op, const struct nhcadv_peer *source,
+		 const struct nhcadv_target *target, const struct nhcadv_transfer *t,
+		 uint32_t offset, uint32_t length)
+{
+	struct sim_wqe *w = wr_transfer(dv, op, source, t);
+
+	if (!w)
+		return;
+	w->target_ah = ((struct sim_ah *)target->peer.ah)->id;
+	w->target_qpn = target->peer.qpn;
+	w->target_key = target->peer.key;
+	w->target_rcxt = target->rcxt;
+	w->target_pvo = target->pvo;
+	w->offset = offset;
+	w->length = length;
+}
+
+static void wr_move(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *source,
+		    const struct nhcadv_target *target, const struct nhcadv_transfer *t)
+{
+	move(dv, WQE_MOVE, source, target, t, 0, t->total);
+}
+
+static void wr_move_again(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *source,
+			  const struct nhcadv_target *target, const struct nhcadv_transfer *t,
+			  uint32_t offset, uint32_t length)
+{
+	move(dv, WQE_MOVE_AGAIN, source, target, t, offset, length);
+}
+
+int nhcadv_allow_target(struct ibv_qp *qp, struct ibv_ah *ah)
+{
+	struct sim_channel *ch = (struct sim_channel *)qp;
+	const union ibv_gid *gid = &((struct sim_ah *)ah)->gid;
+
+	if (sim_third_allowed(ch, gid))
+		return 0;
+	if (ch->num_targets == NHCADV_MAX_TARGETS)
+		return ENOSPC;
+	ch->targets[ch->num_targets++] = *gid;
+	return 0;
+}
+
+int nhcadv_revoke_target(struct ibv_qp *qp, struct ibv_ah *ah)
+{
+	struct sim_channel *ch = (struct sim_channel *)qp;
+	uint32_t i;
+
+	for (i = 0; i < ch->num_targets; i++)
+		if (!memcmp(&ch->targets[i], &((struct sim_ah *)ah)->gid, sizeof(ch->targets[i]))) {
+			ch->targets[i] = ch->targets[--ch->num_targets];
+			return 0;
+		}
+	return ENOENT;
+}
+
 struct ibv_qp *nhcadv_create_channel(struct ibv_context *context,
 				     struct ibv_qp_init_attr_ex *init,
 				     struct nhcadv_channel_init_attr *attr)
@@ -411,7 +468,7 @@ struct ibv_qp *nhcadv_create_channel(struct ibv_context *context,
 	ch->dv = (struct nhcadv_qp_ex){
 		.wr_packet = wr_packet, .wr_write = wr_write, .wr_retransmit = wr_retransmit,
 		.wr_read = wr_read, .wr_cancel = wr_cancel, .wr_probe = wr_probe,
-		.wr_fence = wr_fence,
+		.wr_fence = wr_fence, .wr_move = wr_move, .wr_move_again = wr_move_again,
 	};
 	ch->scq = (struct sim_cq *)init->send_cq;
 	ch->rcq = (struct sim_cq *)init->recv_cq;

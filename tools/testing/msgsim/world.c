@@ -43,7 +43,7 @@ static void fill(uint8_t *bytes, uint32_t length, uint64_t seed)
 }
 
 /* Return: index of the first wrong byte, or -1 */
-static int64_t differs(const uint8_t *bytes, uint32_t length, uint64_t seed)
+int64_t differs(const uint8_t *bytes, uint32_t length, uint64_t seed)
 {
 	uint32_t i;
 
@@ -53,7 +53,7 @@ static int64_t differs(const uint8_t *bytes, uint32_t length, uint64_t seed)
 	return -1;
 }
 
-static void freeze(const struct node *node, int number)
+void freeze(const struct node *node, int number)
 {
 	struct slot *slot = (struct slot *)&node->slots[number];
 
@@ -77,7 +77,7 @@ static void check_frozen(const struct node *node, int number)
 }
 
 /* Return: number of a free slot, or -1 */
-static int take_slot(struct node *node, uint64_t seed, uint32_t length)
+int take_slot(struct node *node, uint64_t seed, uint32_t length)
 {
 	uint32_t first = sim_below(node->num_slots), i, number;
 
@@ -371,6 +371,9 @@ static void came(struct node *node, const struct nhcadv_msg_completion *wc)
 	case NHCADV_MSG_SEND:
 		op_completed(node, wc);
 		break;
+	case NHCADV_MSG_MOVED:
+		move_completed(node, wc);
+		break;
 	case NHCADV_MSG_RECEIVED:
 		op_received(node, wc);
 		break;
@@ -437,7 +440,7 @@ void node_start(struct node *node)
 	sim_at(sim.now + sim_below(node->pause), poll_event, node, 0);
 }
 
-static void address_of(uint32_t a, uint8_t *bytes, size_t *size)
+void address_of(uint32_t a, uint8_t *bytes, size_t *size)
 {
 	*size = NHCADV_MSG_MAX_ADDRESS;
 	if (nhcadv_msg_ep_address(world.nodes[a].ep, bytes, size))
@@ -489,6 +492,7 @@ void node_disconnect(uint32_t a, uint32_t b)
 
 	if (!node->peers[b].msg)
 		return;
+	moves_dropped(a, b);
 	if (nhcadv_msg_disconnect(node->peers[b].msg))
 		fail("node %u does not disconnect", a);
 	node->peers[b].msg = NULL;
@@ -534,6 +538,7 @@ static void node_open(struct node *node, uint32_t number, const struct world_att
 	for (i = 0; i < attr->paths; i++) {
 		node->devices[i] = sim_device_new(number, attr->mtu, rcxts);
 		node->devices[i]->fences = !sim_chance(attr->old_ppm);
+		node->devices[i]->moves = !sim_chance(attr->old_moves_ppm);
 		paths[i].context = &node->devices[i]->context;
 	}
 	node->peers = calloc(attr->nodes, sizeof(*node->peers));

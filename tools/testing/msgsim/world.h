@@ -84,6 +84,7 @@ struct world_attr {
 	uint32_t odd_queue;		/* if not 0: queue of nodes with an odd number */
 	uint32_t first_rcxts;		/* if not 0: rcxts of the devices of node 0 */
 	uint32_t old_ppm;		/* devices per million that do not support fences */
+	uint32_t old_moves_ppm;		/* devices per million that do not support moves */
 	bool real_clock;		/* sim.real_clock */
 	bool no_exchange;		/* programs do not exchange addresses if unreachable */
 };
@@ -134,14 +135,42 @@ void run_ms(uint64_t ms);
 /** run_until_done - run up to @ms milliseconds; Return: true if all messages are done */
 bool run_until_done(uint64_t ms);
 
-/* ---- cases.c, history.c ---- */
+/** take_slot - Return: number of a free slot, whose first bytes are those of @seed, or -1 */
+int take_slot(struct node *node, uint64_t seed, uint32_t length);
+/** freeze - free a slot, and change its bytes; nothing may write to it or read it any more */
+void freeze(const struct node *node, int number);
+/** differs - Return: index of the first byte that is not that of @seed, or -1 */
+int64_t differs(const uint8_t *bytes, uint32_t length, uint64_t seed);
+void address_of(uint32_t a, uint8_t *bytes, size_t *size);
 
 struct scenario {
 	const char *name;
 	void (*run)(uint64_t seed);
 };
 
+/* ---- moves.c ---- */
+
+/** moves_dropped - moves of @a from @b get no completion, and moves to @b may be cancelled */
+void moves_dropped(uint32_t a, uint32_t b);
+/** move_completed - check NHCADV_MSG_MOVED */
+void move_completed(struct node *node, const struct nhcadv_msg_completion *wc);
+extern const struct scenario move_cases[];
+/** moves_history - run a random history of moves, writes and reads between three nodes */
+void moves_history(uint64_t seed);
+
+/* ---- cases.c, history.c ---- */
+
 extern const struct scenario cases[];
 void history(uint64_t seed);
+struct sim_device *any_device(void);
+void mess_link(struct sim_link *link);
+void mess_links(void);
+/** heal - remove all faults */
+void heal(void);
+/** reconnect - let both nodes disconnect and connect again */
+void reconnect(uint32_t a, uint32_t b);
+void connect_event(void *arg, uint64_t number);
+/** set_mtu - set a random MTU */
+void set_mtu(struct sim_device *dev);
 
 #endif /* MSGSIM_WORLD_H */

@@ -1,0 +1,680 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Reliable messages: moves, and the targets that this endpoint allows.  msg_move.h has the model.
+ *
+ * If a transfer is overdue, the library probes the rCxt of the target:
+ *
+ *	COMPLETE	the transfer is complete
+ *	PARTIAL		request the missing packets again
+ *	NONE		request the whole transfer again
+ *	PROT_ERR	the move fails with EACCES
+ *
+ * After some answers without progress, the library probes the source: PROT_ERR: the move fails with
+ * EACCES; otherwise the source does not execute the requests: abandon the transfer.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "msg.h"
+
+/* Slots of the send FIFO that new transfers leave free for all other work requests */
+#define RESERVE		64
+/* Answers of the target without progress before the source is probed */
+#define MOVE_TRIES	4
+/* Unanswered or useless probes before the transfer is abandoned */
+#define MOVE_GIVE_UP	12
+
+/* ---- lanes ---- */
+
+static struct msg_lane *source_lane(struct msg_route **route, struct msg_lane *lane)
+{
+	if (lane->op)
+		return lane;
+	*route = lane->partner_route;
+	return lane->partner;
+}
+
+/* The timers of the peers of both lanes must run, because their states have changed. */
+static void both_ready(struct msg_route *route, const struct msg_lane *lane)
+{
+	msg_peer_ready(route->peer);
+	if (lane->partner)
+		msg_peer_ready(lane->partner_route->peer);
+}
+
+static void leave_target(struct msg_route *route, struct msg_lane *lane)
+{
+	port_ended(route->port);
+	route->busy_lanes--;
+	lane->partner = NULL;
+	lane->partner_route = NULL;
+	lane->state = LANE_FREE;
+	lane->due = NEVER;
+	lane->nonce = 0;
+	msg_lane_settle(route, lane);
+}
+
+/* End a transfer whose source and target do nothing for it any more. */
+static void finish(struct msg_route *route, struct msg_lane *lane)
+{
+	struct msg_lane *target = lane->partner;
+	struct msg_route *target_route = lane->partner_route;
+
+	if (lane->complete) {
+		lane->op->done += lane->length;
+		msg_cc_done(&route->cc, lane->length);
+	} else if (!msg_op_again(lane->op, lane->offset, lane->length)) {
+		msg_lane_set_due(route, lane, route->peer->ep->now + 10 * MS);
+		return;
+	}
+	lane->partner = NULL;
+	lane->partner_route = NULL;
+	if (target)
+		leave_target(target_route, target);
+	msg_lane_leave(route, lane);
+}
+
+static void finish_if_fenced(struct msg_route *route, struct msg_lane *lane)
+{
+	if (lane->state == LANE_FENCED && (!lane->partner || lane->partner->state == LANE_FENCED))
+		finish(route, lane);
+}
+
+void msg_move_fenced(struct msg_route *route, struct msg_lane *lane, bool complete)
+{
+	struct msg_lane *source = source_lane(&route, lane);
+
+	both_ready(route, source);
+	lane->state = LANE_FENCED;
+	lane->due = NEVER;
+	if (complete && lane != source)
+		source->complete = true;
+	finish_if_fenced(route, source);
+}
+
+void msg_move_give_up(struct msg_route *route, struct msg_lane *lane)
+{
+	struct msg_lane *source = source_lane(&route, lane);
+
+	if (source->state != LANE_MOVE)
+		return;
+	both_ready(route, source);
+	msg_lane_fence(route, source);
+	if (source->partner)
+		msg_lane_fence(source->partner_route, source->partner);
+	else
+		finish_if_fenced(route, source);
+}
+
+/* All bytes are in place at the target. */
+static void moved(struct msg_route *route, struct msg_lane *lane)
+{
+	both_ready(route, lane);
+	lane->complete = true;
+	if (!lane->resent) {
+		lane->state = LANE_FENCED;
+		if (lane->partner)
+			lane->partner->state = LANE_FENCED;
+		finish_if_fenced(route, lane);
+		return;
+	}
+	/* The source may still read bytes for a repeated request, which the target does not need. */
+	if (lane->partner) {
+		lane->partner->state = LANE_FENCED;
+		lane->partner->due = NEVER;
+	}
+	msg_lane_fence(route, lane);
+}
+
+/* ---- start ---- */
+
+static bool usable(const struct msg_route *route)
+{
+	return route->alive && msg_route_ready(route);
+}
+
+/* Return: true if a route to the peer is ready, but none has moves. */
+static bool incapable(const struct msg_peer *peer)
+{
+	bool ready = false;
+	uint32_t i;
+
+	for (i = 0; i < peer->num_routes; i++) {
+		if (!usable(peer->routes[i]))
+			continue;
+		if (peer->routes[i]->moves && peer->routes[i]->port->moves)
+			return false;
+		ready = true;
+	}
+	return ready;
+}
+
+/* Return: a route with a free lane and slots; NULL: there is none */
+static struct msg_route *route_for(struct msg_peer *peer)
+{
+	struct msg_route *route;
+	uint32_t i;
+
+	for (i = 0; i < peer->num_routes; i++) {
+		route = peer->routes[(peer->next_route + i) % peer->num_routes];
+		if (!usable(route) || !route->moves || !route->port->moves)
+			continue;
+		if (list_empty(&route->free)) {
+			route->lanes_short = true;
+			continue;
+		}
+		if (!port_room(route->port, RESERVE) || !port_may_begin(route->port))
+			continue;
+		peer->next_route += i + 1;
+		return route;
+	}
+	return NULL;
+}
+
+static void take(struct msg_route *route, struct msg_lane *lane)
+{
+	list_del(&lane->node);
+	list_add_tail(&route->busy, &lane->node);
+	if (++route->busy_lanes > route->most_busy)
+		route->most_busy = route->busy_lanes;
+	port_begun(route->port);
+}
+
+static void put_back(struct msg_route *route, struct msg_lane *lane)
+{
+	list_del(&lane->node);
+	list_add(&route->free, &lane->node);
+	route->busy_lanes--;
+	port_ended(route->port);
+}
+
+/* Request that the source sends @length bytes from @from on. */
+static bool request(struct msg_route *route, struct msg_lane *lane, bool again, uint32_t from,
+		    uint32_t length)
+{
+	struct nhcadv_transfer t = msg_lane_transfer(route, lane);
+	struct msg_route *target = lane->partner_route;
+	struct msg_dest dest = target->dest;
+	uint64_t name = msg_name(route, lane->index, again ? WHAT_AGAIN : WHAT_TRANSFER, lane->tid);
+
+	/* An address handle belongs to the protection domain of its port. */
+	if (target->port != route->port)
+		dest.ah = port_ah(route->port, &target->gid);
+	if (!dest.ah)
+		return false;
+	port_move(route->port, name, &route->dest, &dest, lane->partner->remote_rcxt,
+		  lane->op->to_pvo + lane->offset, &t, again, from, length);
+	if (target->port != route->port)
+		port_ah_free(dest.ah);
+	lane->wrs++;
+	return true;
+}
+
+static void begin(struct msg_route *route, struct msg_lane *lane)
+{
+	lane->posted = route->peer->ep->now;
+	lane->sent = 0;
+	lane->probed = 0;
+	lane->passed = 0;
+	lane->nonce = 0;
+	lane->seen = 0;
+	lane->tries = 0;
+	lane->resent = false;
+	lane->complete = false;
+	lane->asks_source = false;
+	lane->state = LANE_MOVE;
+	lane->partner->state = LANE_TARGET;
+	lane->partner->nonce = 0;
+	lane->partner->tries = 0;
+	lane->partner->due = NEVER;
+	msg_lane_set_inflight(route, lane, lane->length);
+	msg_cc_sent(&route->cc, msg_lane_packets(lane));
+	msg_lane_set_due(route, lane, route->peer->ep->now + msg_cc_overdue(&route->cc, 0));
+	/* Without an address handle, the timer abandons the transfer after some probes. */
+	request(route, lane, false, 0, lane->length);
+	route->stats.transfers++;
+	route->stats.packets += msg_lane_packets(lane);
+	route->stats.bytes += lane->length;
+}
+
+enum msg_move_started msg_move_start(struct msg_op *op)
+{
+	struct msg_route *route, *target_route;
+	struct msg_lane *lane, *target;
+	uint32_t segment;
+
+	if (incapable(op->peer) || incapable(op->to)) {
+		msg_op_fail(op, EOPNOTSUPP);
+		msg_op_check(op);
+		return MSG_MOVE_OVER;
+	}
+	route = route_for(op->peer);
+	if (!route)
+		return MSG_MOVE_WAITS;
+	segment = route->segment;
+	if (!msg_cc_may_send(&route->cc, segment * op->peer->ep->packets))
+		return MSG_MOVE_WAITS;
+	lane = list_top(&route->free, struct msg_lane, node);
+	take(route, lane);
+	target_route = route_for(op->to);
+	if (!target_route) {
+		put_back(route, lane);
+		return MSG_MOVE_WAITS;
+	}
+	target = list_top(&target_route->free, struct msg_lane, node);
+	take(target_route, target);
+	segment = min(segment, target_route->segment) - NHCADV_MOVE_HEADER;
+
+	lane->op = op;
+	lane->partner = target;
+	lane->partner_route = target_route;
+	target->partner = lane;
+	target->partner_route = route;
+	lane->segment = segment / 4 * 4;
+	lane->length = msg_op_take(op, lane->segment * op->peer->ep->packets, &lane->offset);
+	lane->tid = max(lane->tid, target->tid) + 1;
+	target->tid = lane->tid;
+	op->lanes++;
+	begin(route, lane);
+	return MSG_MOVE_STARTED;
+}
+
+/* ---- completions and answers ---- */
+
+void msg_move_posted(struct msg_route *route, struct msg_lane *lane, uint64_t name, int status)
+{
+	if (lane->state != LANE_MOVE || msg_name_number(name) != lane->tid ||
+	    (msg_name_what(name) != WHAT_TRANSFER && msg_name_what(name) != WHAT_AGAIN))
+		return;
+	if (status)
+		msg_move_give_up(route, lane);
+	else
+		lane->sent = route->peer->ep->now;
+}
+
+void msg_move_complete(struct msg_route *route, struct msg_lane *lane, uint32_t tid)
+{
+	if (lane->tid != tid || !lane->op || !lane->op->to)
+		return;
+	if (lane->state == LANE_MOVE) {
+		if (!lane->resent)
+			msg_cc_sample(&route->cc, route->peer->ep->now - lane->posted);
+		moved(route, lane);
+	} else if ((lane->state == LANE_FENCE || lane->state == LANE_FENCED) && lane->partner) {
+		msg_move_fenced(lane->partner_route, lane->partner, true);
+	}
+}
+
+/* Request the packets again that the status of the target does not report. */
+static void request_missing(struct msg_route *route, struct msg_lane *lane,
+			    const struct nhcadv_frame *frame)
+{
+	uint32_t packets = msg_lane_packets(lane), first, end, from, to, missing = 0;
+
+	for (first = 0; first < packets; first = end) {
+		end = first + 1;
+		if (nhcadv_frame_has(frame, first))
+			continue;
+		while (end < packets && !nhcadv_frame_has(frame, end))
+			end++;
+		/* The next probe finds the other missing packets. */
+		if (!port_room(route->port, 1))
+			break;
+		from = first * lane->segment;
+		to = end == packets ? lane->length : end * lane->segment;
+		if (!request(route, lane, true, from, to - from))
+			break;
+		missing += end - first;
+	}
+	lane->resent = true;
+	route->stats.resent += missing;
+	msg_cc_lost(&route->cc, missing);
+	msg_cc_sent(&route->cc, missing);
+}
+
+static void target_status(struct msg_route *route, struct msg_lane *lane,
+			  const struct nhcadv_frame *frame)
+{
+	lane->partner->nonce = 0;
+	switch (frame->status) {
+	case NHCADV_TRANSFER_COMPLETE:
+		moved(route, lane);
+		return;
+	case NHCADV_TRANSFER_PROT_ERR:
+		msg_op_fail(lane->op, EACCES);
+		msg_move_give_up(route, lane);
+		return;
+	case NHCADV_TRANSFER_PARTIAL:
+	case NHCADV_TRANSFER_NONE:
+		if (frame->received + 1 > lane->seen && frame->status == NHCADV_TRANSFER_PARTIAL)
+			lane->tries = 0;
+		else if (lane->tries < UINT8_MAX)
+			lane->tries++;
+		lane->seen = frame->received + 1;
+		break;
+	default:
+		return;
+	}
+	if (lane->tries > MOVE_TRIES) {
+		lane->asks_source = true;
+		lane->nonce = 0;
+		msg_lane_set_due(route, lane, 0);
+		return;
+	}
+	request_missing(route, lane, frame);
+	msg_lane_set_due(route, lane, route->peer->ep->now +
+			 msg_cc_overdue(&route->cc, lane->tries));
+}
+
+static void source_status(struct msg_route *route, struct msg_lane *lane, uint8_t status)
+{
+	int err = 0;
+
+	if (status == NHCADV_TRANSFER_PROT_ERR)
+		err = EACCES;
+	else if (status == NHCADV_TRANSFER_FORBIDDEN)
+		err = EPERM;
+	if (err)
+		msg_op_fail(lane->op, err);
+	route->stats.redriven++;
+	msg_move_give_up(route, lane);
+}
+
+void msg_move_status(struct msg_route *route, struct msg_lane *lane,
+		     const struct nhcadv_frame *frame)
+{
+	enum msg_what what = msg_name_what(frame->cookie);
+	struct msg_route *source_route = route;
+	struct msg_lane *source = source_lane(&source_route, lane);
+
+	if (source->state != LANE_MOVE || frame->tid != source->tid)
+		return;
+	msg_route_confirmed(route);
+	/* confirmed routes may have redriven transfers of dead ones */
+	if (source->state != LANE_MOVE)
+		return;
+	both_ready(source_route, source);
+	if (lane != source && what == WHAT_PROBE) {
+		msg_cc_sample(&route->cc, route->peer->ep->now - lane->probed);
+		target_status(source_route, source, frame);
+	} else if (lane == source && (what == WHAT_SOURCE || what == WHAT_TRANSFER ||
+				      what == WHAT_AGAIN)) {
+		source_status(route, source, frame->status);
+	}
+}
+
+/* ---- timers ---- */
+
+static void ask(struct msg_route *route, struct msg_lane *asked, struct msg_lane *source,
+		enum msg_what what)
+{
+	struct nhcadv_msg_ep *ep = route->peer->ep;
+	struct nhcadv_transfer t = {
+		.local_rcxt = asked->local_rcxt, .remote_rcxt = asked->remote_rcxt,
+		.tid = source->tid, .total = source->length, .segment = source->segment,
+		.notify = NHCADV_NOTIFY_INITIATOR,
+	};
+
+	if (!++ep->nonce)
+		ep->nonce = 1;
+	asked->nonce = ep->nonce;
+	asked->probed = ep->now;
+	asked->wrs++;
+	t.cookie = msg_name(route, asked->index, what, asked->nonce);
+	route->stats.probes++;
+	port_probe(route->port, t.cookie, &route->dest, &t);
+	msg_route_probed(route);
+}
+
+void msg_move_timer(struct msg_route *route, struct msg_lane *lane)
+{
+	struct msg_lane *target = lane->partner;
+	struct msg_route *to = lane->partner_route;
+	uint64_t now = route->peer->ep->now;
+
+	/* The route to the target may now be silent, so its timers must run. */
+	if (to && to != route)
+		msg_peer_ready(to->peer);
+	if (lane->state == LANE_FENCED) {
+		finish_if_fenced(route, lane);
+		return;
+	}
+	if ((lane->asks_source ? lane : target)->nonce && lane->tries < UINT8_MAX)
+		lane->tries++;
+	if (lane->tries > MOVE_GIVE_UP && route->alive && to->alive) {
+		route->stats.redriven++;
+		msg_move_give_up(route, lane);
+		return;
+	}
+	if (!port_room(route->port, 1) || !port_room(to->port, 1)) {
+		msg_lane_set_due(route, lane, now + MSG_AGAIN_LATER);
+		return;
+	}
+	if (lane->asks_source)
+		ask(route, lane, lane, WHAT_SOURCE);
+	else if (target->local_rcxt)
+		ask(to, target, lane, WHAT_PROBE);
+	msg_lane_set_due(route, lane, now + max(msg_cc_overdue(&route->cc, lane->tries),
+						msg_cc_overdue(&to->cc, lane->tries)));
+}
+
+void msg_move_ready(struct nhcadv_msg_ep *ep)
+{
+	struct msg_peer *peer;
+
+	if (!ep->moves)
+		return;
+	list_for_each(&ep->peers, peer, node)
+		if (!list_empty(&peer->todo))
+			msg_peer_ready(peer);
+}
+
+/* ---- disconnect ---- */
+
+/* Detach the lane of a peer that goes from its partner, which belongs to another peer. */
+static void forget_lane(struct msg_port *port, struct msg_lane *lane)
+{
+	struct msg_lane *partner = lane->partner;
+	struct msg_route *route = lane->partner_route;
+
+	lane->partner = NULL;
+	partner->partner = NULL;
+	if (!partner->op) {
+		leave_target(route, partner);
+		return;
+	}
+	/* route_free() ends the transfer of a lane that has an operation or a partner */
+	port_ended(port);
+	partner->partner_route = NULL;
+	msg_peer_ready(route->peer);
+	msg_op_fail(partner->op, ECANCELED);
+	if (partner->state == LANE_MOVE)
+		msg_lane_fence(route, partner);
+	else
+		finish_if_fenced(route, partner);
+}
+
+static void forget_ops(struct list_head *list, const struct msg_peer *to)
+{
+	struct msg_op *op, *next;
+
+	list_for_each_safe(list, op, next, node) {
+		/* msg_op_check() may move an operation to the list that is walked next. */
+		if (op->to != to || op->status)
+			continue;
+		msg_op_fail(op, ECANCELED);
+		msg_op_check(op);
+	}
+}
+
+void msg_moves_forget(struct msg_peer *peer)
+{
+	struct nhcadv_msg_ep *ep = peer->ep;
+	struct msg_peer *other;
+	uint32_t i, l;
+
+	for (i = 0; i < peer->num_routes; i++)
+		for (l = 0; l < ep->lanes; l++)
+			if (peer->routes[i]->lanes[l].partner &&
+			    peer->routes[i]->lanes[l].partner_route->peer != peer)
+				forget_lane(peer->routes[i]->port, &peer->routes[i]->lanes[l]);
+	list_for_each(&ep->peers, other, node) {
+		if (other == peer)
+			continue;
+		forget_ops(&other->todo, peer);
+		forget_ops(&other->going, peer);
+		msg_peer_ready(other);
+	}
+}
+
+/* ---- the source: targets that the program allows ---- */
+
+struct msg_target {
+	struct list_node node;
+	union ibv_gid gid;
+};
+
+void msg_targets_apply(struct nhcadv_msg_ep *ep, struct msg_port *port)
+{
+	struct msg_target *target;
+
+	port->targets = true;
+	if (!port->moves)
+		return;
+	/* Without a route to the address, the next pass tries again. */
+	list_for_each(&ep->targets, target, node)
+		if (port_target(port, &target->gid, true))
+			port->targets = false;
+}
+
+void msg_targets_free(struct nhcadv_msg_ep *ep)
+{
+	struct msg_target *target;
+
+	while ((target = list_pop(&ep->targets, struct msg_target, node)))
+		free(target);
+}
+
+static struct msg_target *target_find(struct nhcadv_msg_ep *ep, const union ibv_gid *gid)
+{
+	struct msg_target *target;
+
+	list_for_each(&ep->targets, target, node)
+		if (!memcmp(&target->gid, gid, sizeof(*gid)))
+			return target;
+	return NULL;
+}
+
+static bool any_moves(const struct nhcadv_msg_ep *ep)
+{
+	uint32_t i;
+
+	for (i = 0; i < ep->num_ports; i++)
+		if (ep->ports[i]->moves)
+			return true;
+	return false;
+}
+
+int nhcadv_msg_allow_target(struct nhcadv_msg_ep *ep, const void *bytes, size_t size)
+{
+	struct msg_address address;
+	struct msg_target *target;
+	uint32_t i, n = 0;
+	int err;
+
+	err = msg_address_unpack(&address, bytes, size);
+	if (err)
+		return err;
+	if (!any_moves(ep))
+		return EOPNOTSUPP;
+	msg_ep_lock(ep);
+	list_for_each(&ep->targets, target, node)
+		n++;
+	for (i = 0; i < address.num_paths && !err; i++) {
+		if (target_find(ep, &address.paths[i].gid))
+			continue;
+		if (n++ >= NHCADV_MAX_TARGETS) {
+			err = ENOSPC;
+			break;
+		}
+		target = calloc(1, sizeof(*target));
+		if (!target) {
+			err = ENOMEM;
+			break;
+		}
+		target->gid = address.paths[i].gid;
+		list_add_tail(&ep->targets, &target->node);
+	}
+	for (i = 0; i < ep->num_ports; i++)
+		if (ep->ports[i]->open)
+			msg_targets_apply(ep, ep->ports[i]);
+	msg_ep_unlock(ep);
+	return err;
+}
+
+int nhcadv_msg_revoke_target(struct nhcadv_msg_ep *ep, const void *bytes, size_t size)
+{
+	struct msg_address address;
+	struct msg_target *target;
+	int err, found = ENOENT;
+	uint32_t i, p;
+
+	err = msg_address_unpack(&address, bytes, size);
+	if (err)
+		return err;
+	msg_ep_lock(ep);
+	for (i = 0; i < address.num_paths; i++) {
+		target = target_find(ep, &address.paths[i].gid);
+		if (!target)
+			continue;
+		found = 0;
+		list_del(&target->node);
+		for (p = 0; p < ep->num_ports; p++)
+			if (ep->ports[p]->open && ep->ports[p]->moves)
+				port_target(ep->ports[p], &target->gid, false);
+		free(target);
+	}
+	msg_ep_unlock(ep);
+	return found;
+}
+
+/* ---- the API of moves ---- */
+
+int nhcadv_msg_move(struct nhcadv_msg_ep *ep, struct nhcadv_msg_peer *from, uint64_t from_pvo,
+		    struct nhcadv_msg_peer *to, uint64_t to_pvo, uint64_t length, uint64_t id,
+		    uint32_t flags)
+{
+	struct msg_op *op;
+
+	/* A move takes two lanes. */
+	if (flags || from->peer.ep != ep || to->peer.ep != ep || (from == to && ep->lanes < 2))
+		return EINVAL;
+	if (!any_moves(ep))
+		return EOPNOTSUPP;
+	op = calloc(1, sizeof(*op));
+	if (!op)
+		return ENOMEM;
+	op->peer = &from->peer;
+	op->to = &to->peer;
+	op->remote_pvo = from_pvo;
+	op->to_pvo = to_pvo;
+	op->length = length;
+	op->id = id;
+	list_head_init(&op->pieces);
+
+	msg_ep_lock(ep);
+	if (msg_reserve(ep)) {
+		msg_ep_unlock(ep);
+		free(op);
+		return ENOMEM;
+	}
+	ep->moves++;
+	list_add_tail(&op->peer->todo, &op->node);
+	ep->now = msg_clock();
+	msg_peer_ready(op->peer);
+	if (list_empty(&ep->starved))
+		msg_pump(op->peer);
+	msg_ep_unlock(ep);
+	return 0;
+}

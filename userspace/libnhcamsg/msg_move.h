@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Reliable messages: moves, which are third-party transfers.  This endpoint is the manager, one
+ * peer is the source, and another one the target.
+ *
+ * A transfer of a move occupies two lanes: one of a route to the source (the source lane, which has
+ * the operation), and one of a route to the target (the target lane).  The source lane has the
+ * manager's rCxt and that of the source, the target lane that of the target; its local rCxt is used
+ * for probes and fences.  Both lanes have the same tid.
+ *
+ * If a transfer is abandoned, both lanes are fenced.  The bytes are transferred again only after
+ * source and target have confirmed that they refuse late packets and requests.
+ */
+#ifndef NHCA_MSG_MOVE_H
+#define NHCA_MSG_MOVE_H
+
+struct msg_lane;
+struct msg_op;
+struct msg_peer;
+struct msg_port;
+struct msg_route;
+struct nhcadv_frame;
+struct nhcadv_msg_ep;
+
+enum msg_move_started {
+	MSG_MOVE_STARTED,	/* lanes have taken bytes of the operation */
+	MSG_MOVE_WAITS,		/* a route, a lane or a slot is missing */
+	MSG_MOVE_OVER,		/* the operation has failed, and is freed */
+};
+
+/** msg_move_start - start a transfer of a move */
+enum msg_move_started msg_move_start(struct msg_op *op);
+/** msg_move_posted - report a work request of the source lane that is done; @status: errno */
+void msg_move_posted(struct msg_route *route, struct msg_lane *lane, uint64_t name, int status);
+/** msg_move_complete - report that the target has all bytes of the transfer @tid */
+void msg_move_complete(struct msg_route *route, struct msg_lane *lane, uint32_t tid);
+/** msg_move_status - handle an answer to a probe, or the refusal of the source */
+void msg_move_status(struct msg_route *route, struct msg_lane *lane,
+		     const struct nhcadv_frame *frame);
+/** msg_move_fenced - report that a lane's peer refuses late packets; @complete: it has all bytes */
+void msg_move_fenced(struct msg_route *route, struct msg_lane *lane, bool complete);
+/** msg_move_give_up - abandon the transfer of a source or target lane */
+void msg_move_give_up(struct msg_route *route, struct msg_lane *lane);
+/** msg_move_timer - run the timer of a source lane */
+void msg_move_timer(struct msg_route *route, struct msg_lane *lane);
+/** msg_move_ready - let peers whose moves wait for a lane be served, because a lane is free */
+void msg_move_ready(struct nhcadv_msg_ep *ep);
+/** msg_moves_forget - end all moves from and to a peer that is being disconnected */
+void msg_moves_forget(struct msg_peer *peer);
+
+/** msg_targets_apply - allow the targets of the endpoint at a port; sets msg_port.targets */
+void msg_targets_apply(struct nhcadv_msg_ep *ep, struct msg_port *port);
+/** msg_targets_free - forget all targets, when the endpoint is destroyed */
+void msg_targets_free(struct nhcadv_msg_ep *ep);
+
+#endif /* NHCA_MSG_MOVE_H */
