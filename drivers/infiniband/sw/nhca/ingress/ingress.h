@@ -22,15 +22,15 @@ struct sock;
 
 /*
  * A CPU that has used up this budget for packets of a socket lets other bottom halves run. The cost
- * of a batch (nhca_rx_cost()) is its number of packets, or its length in units of 4 KiB if this
- * number is greater. So the budget is 256 packets, near net.core.netdev_budget (300), or 1 MiB.
+ * of a batch (nhca_rx_cost()) is its number of packets, or its length in units of 4 KiB, whichever
+ * is greater. So the budget is 256 packets, near net.core.netdev_budget (300), or 1 MiB.
  * Copies of multicast packets, and packets that requesters and responders send, cost 1 each.
  */
 #define NHCA_RX_BUDGET	256
 /*
  * Maximum cost of the packets of a socket in one jiffy before nhca_sock.rest processes further
  * packets, with pauses for other work. The limit is needed because the stack may call
- * nhca_sk_data_ready() for 64 packets without a pause, and each packet may use a whole budget.
+ * nhca_sk_data_ready() for 64 packets without a pause, and each call may use a whole budget.
  */
 #define NHCA_RX_JIFFY	(8 * NHCA_RX_BUDGET)
 

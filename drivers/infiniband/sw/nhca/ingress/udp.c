@@ -146,8 +146,8 @@ static bool nhca_sk_empty(const struct sock *sk)
 }
 
 /*
- * Return: the cost of a batch: its number of packets, or its length in units of 4 KiB if this
- * number is greater, because packets of channels may be long.
+ * Return: the cost of a batch: its number of packets, or its length in units of 4 KiB, whichever is
+ * greater. The length counts because packets of channels may be long.
  */
 static int nhca_rx_cost(const struct sk_buff *skb)
 {

@@ -376,7 +376,7 @@ static __always_inline void nhca_run_between(struct nhca_run *run, struct nhca_h
 	nhca_hdr_step(hdr, run->n, run->p + NHCA_ICRC_LEN);
 }
 
-/* Add mark and header as fragment @i, which is never adjacent to the previous fragment. */
+/* Add mark and header as fragment @i, which never continues the previous fragment in memory. */
 static __always_inline void nhca_run_header(struct nhca_run *run, struct nhca_hdr *hdr,
 					    struct skb_shared_info *info, u32 i)
 {
@@ -481,7 +481,8 @@ static u32 nhca_run_gather(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
  * A packet that is shorter than the first one of the batch ends the batch. The first packet of a
  * WRITE has an RETH, so the next packets are shorter. Return: true if the batch should be sent
  * before the run, because the run and the last packet of the message fit into one further batch.
- * If the batch got the first packet of the run before, a further batch would be necessary as well.
+ * Otherwise the first packet of the run would end the batch, and the other packets of the run would
+ * need a further batch all the same.
  */
 static bool nhca_run_fits(const struct nhca_burst *b, u32 bytes, u32 count)
 {

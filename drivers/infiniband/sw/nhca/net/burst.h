@@ -47,7 +47,7 @@ struct sk_buff;
  * @ended:   the last packet is shorter than @seg, so no packet may follow it
  * @lists:   the netdev supports a frag_list
  * @linear:  the netdev supports no fragments: each packet is a linear skb
- * @alone:   the netdev supports no batches; packets of this pass are sent alone
+ * @alone:   the route supports no batches (nhca_burst_may()); packets of this pass are sent alone
  *
  * A pass is one call of a requester or responder, or one turn of a channel; the batch is on the
  * stack of this call. The batch is zeroed when the pass begins, and flushed when the pass ends. The

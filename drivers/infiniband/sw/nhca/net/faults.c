@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Injected faults of packets that are sent and received. While a device has a rule for packets,
- * each packet is an skb of its own. Packets that are delayed or overtaken wait in the delay queue
- * of their device.
+ * each packet is sent as a separate skb, and a received packet that a fault affects is copied to a
+ * separate skb. Packets that are delayed or overtaken wait in the delay queue of their device.
  */
 #include <linux/hrtimer.h>
 #include <linux/ip.h>
@@ -17,7 +17,7 @@
 
 /* maximum number of packets in the delay queue of a device; further packets are dropped */
 #define NHCA_DELAYQ_MAX		4096
-/* a packet that no later packet overtakes leaves the delay queue after this time */
+/* a packet that too few later packets overtake (NHCA_FAULT_REORDER) is delayed by this time */
 #define NHCA_REORDER_NS		(20 * NSEC_PER_MSEC)
 
 /**
@@ -94,7 +94,7 @@ static void delayq_add(struct nhca_dev *dev, struct sk_buff *skb, u32 qpn, bool 
 
 /*
  * A packet of @qpn was received (@in) or sent, so it has overtaken the delayed packets of this QP.
- * Move those of them to @later that no further packet must overtake.
+ * Move to @later each delayed packet that no further packet must overtake.
  */
 static void delayq_passed(struct nhca_dev *dev, u32 qpn, bool in, struct sk_buff_head *later)
 {

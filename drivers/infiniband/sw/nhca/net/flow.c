@@ -40,7 +40,7 @@
  */
 #define NHCA_TXQ_WAKE		4
 #define NHCA_TXQ_WAKE_ANSWERS	3
-/* maximum number of flows woken at a time, with interrupts disabled, after the last packet */
+/* maximum number of flows woken at a time, with interrupts disabled, when no packet is left */
 #define NHCA_TXQ_WAKE_MAX	64
 
 /*
@@ -167,7 +167,7 @@ bool nhca_flow_queued(const struct nhca_flow *flow, u32 *wakes)
 
 /*
  * Return: the value of @q->inflight at which @flow pauses. A user with NHCA_TXQ_LITTLE or more
- * packets in the stack leaves the last NHCA_TXQ_RESERVE packets of the device to others.
+ * packets in the stack leaves the last NHCA_TXQ_RESERVE packets of the device to other users.
  */
 static int nhca_txq_room(const struct nhca_txq *q, const struct nhca_flow *flow)
 {
@@ -207,8 +207,8 @@ static bool nhca_txq_wait(struct nhca_txq *q, struct nhca_flow *flow, bool answe
 	if (list_empty(entry))
 		list_add_tail(entry, &q->waiting[answer]);
 	/*
-	 * Full barrier, which pairs with atomic_sub_return() in nhca_txq_release(), before the
-	 * reads of the lists in nhca_txq_release().
+	 * Full barrier between the list and the read of @q->inflight. It pairs with
+	 * atomic_sub_return() in nhca_txq_release(), which reads the lists afterwards.
 	 */
 	smp_mb();
 	blocked = atomic_read(&q->inflight) > q->low;
@@ -230,8 +230,8 @@ bool nhca_flow_blocked(struct nhca_flow *flow, bool answer)
 	if (unlikely(nhca_flow_inflight(flow) >= NHCA_FLOW_HIGH)) {
 		WRITE_ONCE(flow->blocked, 1);
 		/*
-		 * Full barrier, which pairs with atomic64_sub_return() in nhca_flow_uncharge(),
-		 * before the read of flow->blocked in nhca_flow_uncharge().
+		 * Full barrier between @blocked and the read of @inflight. It pairs with
+		 * atomic64_sub_return() in nhca_flow_uncharge(), which reads @blocked afterwards.
 		 */
 		smp_mb();
 		if (nhca_flow_inflight(flow) > NHCA_FLOW_LOW)
@@ -350,7 +350,7 @@ void nhca_flow_release_count(struct nhca_flow *flow, unsigned int packets)
 
 /*
  * Subtract @packets, which were freed, from the number of stuck packets, as far as possible.
- * Return: number of the other freed packets, which device and user count.
+ * Return: number of freed packets that were not stuck: device and user count these packets.
  */
 static unsigned int nhca_flow_unstick(struct nhca_flow *flow, unsigned int packets)
 {
@@ -421,7 +421,7 @@ unsigned int nhca_flow_cpu(void)
 /*
  * Count packets that enter the stack. If the flow has no packets there, the current CPU selects the
  * transmit queue, as in the stack itself. Otherwise the flow keeps its CPU, because packets in
- * another queue might overtake those in flight.
+ * another queue might overtake the packets in flight.
  * Return: the CPU.
  */
 static unsigned int nhca_flow_add(struct nhca_flow *flow, unsigned int packets)

@@ -15,7 +15,7 @@
  * chunk would have to be allocated and, in most kernels, cleared.
  */
 struct nhca_frags {
-	local_lock_t lock;	/* all members; with PREEMPT_RT disabled BHs do not protect them */
+	local_lock_t lock;	/* all members: disabled BHs do not protect them under PREEMPT_RT */
 	struct page_frag small;
 	struct page_frag page[NHCA_PAGE_CHUNKS];
 	struct page_frag skb[NHCA_SKB_CHUNKS];

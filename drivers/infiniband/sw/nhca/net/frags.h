@@ -25,9 +25,10 @@ struct nhca_piece {
 
 /*
  * Number of chunks of each CPU, for whole pages and for skbs. The chunks are used in turn.
- * skb_page_frag_refill() allocates chunks of 32 KiB, or of a page if memory is fragmented. Together
- * the chunks hold two messages of 64 KiB, one of which may still be in the stack. There are more
- * chunks for skbs, because skbs also have headers: only six or seven packets of 4 KiB fit a chunk.
+ * skb_page_frag_refill() allocates chunks of 32 KiB, or of a page if memory is fragmented. The
+ * chunks for pages hold two messages of 64 KiB, one of which may still be in the stack. There are
+ * more chunks for skbs, because skbs also have headers: only six or seven packets of 4 KiB fit a
+ * chunk.
  */
 #define NHCA_PAGE_CHUNKS	4
 #define NHCA_SKB_CHUNKS		8

@@ -30,8 +30,8 @@ void nhca_guard_close(struct net *net);
  * @skb:   an IPv4 or IPv6 packet, not fragmented yet
  * @state: has the family and the namespace
  * Context: BH or process, RCU read side.
- * Return: NF_DROP for a UDP packet to the RoCEv2 port whose socket belongs to a program without
- * CAP_NET_RAW, so that the program's system call fails with EPERM; otherwise NF_ACCEPT.
+ * Return: NF_DROP for a UDP packet to the RoCEv2 port from a socket that a program without
+ * CAP_NET_RAW has opened, so that the system call fails with EPERM; otherwise NF_ACCEPT.
  */
 unsigned int nhca_guard_hook(void *priv, struct sk_buff *skb, const struct nf_hook_state *state);
 

@@ -2,13 +2,14 @@
 /*
  * Batches for netdevs that support no fragments (NETIF_F_SG).
  *
- * The stack would linearize an skb with fragments: it would allocate memory, which most kernels
- * clear, copy the packet, and compute the checksum. This file builds each packet as a linear skb.
- * The memory of the skbs comes from chunks that are used in turn (frags.c), and one loop copies the
- * payload and computes the checksum. The packets after the first are in the frag_list of the first,
- * in the form that GRO gives to packets which are to be forwarded (SKB_GSO_FRAGLIST): each has its
- * own headers, and the length of its skb counts only the bytes after the UDP header. The stack
- * routes and queues the list as one skb, and segments the list without a copy.
+ * The stack would linearize an skb with fragments. For this the stack would allocate memory (most
+ * kernels clear it), copy the packet, and compute the checksum. So this file builds each packet as
+ * a linear skb. The memory of the skbs comes from chunks that are used in turn (frags.c), and one
+ * loop copies the payload and computes the checksum. The packets after the first are in the
+ * frag_list of the first, in the form that GRO gives to packets that are to be forwarded
+ * (SKB_GSO_FRAGLIST): each packet has its own headers, and the length of its skb counts only the
+ * bytes after the UDP header. The stack routes and queues the list as one skb, and segments the
+ * list without a copy.
  */
 #include <linux/skbuff.h>
 #include <linux/udp.h>

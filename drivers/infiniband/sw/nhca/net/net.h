@@ -35,8 +35,8 @@ struct nhca_rx;
  * nhca_net_get - get the sockets of a namespace, and open them for its first device
  * @net: namespace of the netdev
  * Context: process, sleeps (RTNL may be held).
- * Return: a counted reference or ERR_PTR: -EADDRINUSE if another program or driver (rdma_rxe) uses
- * UDP port 4791; other errors of sockets or of the netfilter hook; -ENOMEM.
+ * Return: a counted reference or ERR_PTR: -EADDRINUSE: another program or driver (rdma_rxe) uses
+ * UDP port 4791; -ENOMEM: no memory; or another error of the sockets or of the netfilter hook.
  */
 struct nhca_net *nhca_net_get(struct net *net);
 /**
@@ -70,7 +70,7 @@ struct net *nhca_net_ns(const struct nhca_net *nn);
  *
  * ib_device_ops.add_gid and del_gid call these functions.
  * Context: process, sleeps.
- * Return: nhca_addr_add(): 0 or -ENOMEM.
+ * Return: nhca_addr_add(): 0; -ENOMEM: no memory.
  */
 int nhca_addr_add(struct nhca_dev *dev, const union ib_gid *gid, int ifindex);
 void nhca_addr_del(struct nhca_dev *dev, const union ib_gid *gid, int ifindex);
@@ -168,7 +168,8 @@ void nhca_net_exit(void);
  * @tclass:  traffic class or TOS of the IP header
  * @hop_limit: hop limit or TTL of the IP header; 0: NHCA_DEFAULT_TTL
  * @flow_label: flow label of the IPv6 header, and entropy of the UDP source port
- * @sl:      service level: 0 to 7 becomes skb->priority; NHCA_SL_* sets no priority
+ * @sl:      service level: 0 to 7 becomes skb->priority; NHCA_SL_*, which a consumer has copied
+ *           from a completion, sets no priority
  * @sgid_index: index of the source GID
  * @dmac:    destination MAC that the consumer has resolved, for ibv_query_qp(); packets are sent to
  *           the MAC of the neighbour table
@@ -203,7 +204,7 @@ struct nhca_av {
  * Context: process or atomic, by @gfp.
  * Return: the AV with one reference; ERR_PTR: -EINVAL: @attr has no GRH or no RoCEv2 GID, the GID
  * has no netdev, or only one of the addresses is IPv4; -EADDRNOTAVAIL: the GID is a link-local
- * address that the netdev does not have; -ENOMEM.
+ * address that the netdev does not have; -ENOMEM: no memory.
  */
 struct nhca_av *nhca_av_create(struct nhca_dev *dev, const struct rdma_ah_attr *attr,
 			       gfp_t gfp);
@@ -331,7 +332,7 @@ struct nhca_flow *nhca_flow_create(struct nhca_txq *q, void (*kick)(void *arg), 
  * limit, but at least NHCA_FLOW_FEW packets. The value that nhca_user_share had when the user
  * created the first of these flows applies.
  * Context: process, sleeps.
- * Return: 0, -ENOMEM.
+ * Return: 0; -ENOMEM: no memory.
  */
 int nhca_flow_share(struct nhca_flow *flow, struct nhca_user *user);
 
@@ -403,9 +404,9 @@ struct nhca_burst;
  *           the consumer may change the payload before the stack has sent the packet; for
  *           retransmissions, because a source that keeps changing would make the ICRC of each of
  *           them wrong; for short messages; and for most READ responses (nhca_resp_tx())
- * @sum:     add a UDP checksum, which the peer verifies. Such packets may be sent in batches, and
- *           have no ICRC if @hdr has NHCA_CAP_NO_ICRC
- * @fault:   state of a wait for payload that is not in memory; NULL: such payload is an error
+ * @sum:     add a UDP checksum, which the peer verifies. Only packets with this checksum are sent
+ *           in batches, or without an ICRC (if @hdr has NHCA_CAP_NO_ICRC)
+ * @fault:   state of a wait for payload that is not in memory; NULL: do not wait, return an error
  * @ahead:   bytes of the message after @payload, which a page fault also brings into memory
  * @zcopied: bytes of payload sent by page reference, set by nhca_xmit() and nhca_burst_run(); 0
  *           before
@@ -434,11 +435,11 @@ struct nhca_tx {
  * A payload of more than NHCA_COPY_BREAK bytes is sent by page reference where possible.
  * Context: BH disabled, RCU read side; not in a live section, because the function begins one.
  * Return: 0: the packet was given to the stack, which may still drop it, or was added to the batch;
- * -EACCES: the payload is not accessible (a local protection error); -EIO: a disk could not read
- * the payload; -EMSGSIZE: the packet is longer than IP permits, so the caller must not try again;
- * -EAGAIN: @fault waits for the payload; -ENOMEM: no memory; -EHOSTUNREACH: no route; -ENETDOWN:
- * the netdev is down, also by fault injection. After one of the last three errors the caller treats
- * the packet as lost on the wire.
+ * -EACCES: the payload is not accessible (a local protection error); -ENODATA: @it has too few
+ * bytes; -EIO: a disk could not read the payload; -EMSGSIZE: the packet is longer than IP permits,
+ * so the caller must not try again; -EAGAIN: @fault waits for the payload; -ENOMEM: no memory;
+ * -EHOSTUNREACH: no route; -ENETDOWN: the netdev is down, also by fault injection. After one of the
+ * last three errors the caller treats the packet as lost on the wire.
  */
 int nhca_xmit(struct nhca_tx *tx);
 
@@ -697,7 +698,7 @@ int nhca_rx_copy_deferred(const struct nhca_rx *rx, struct nhca_rx *copy, struct
  * @timer: nhca_delayq_timer(); the kernel's timer calls this function in softirq when packets are
  *         due, and the function calls nhca_delayq_due()
  * Context: process.
- * Return: nhca_delayq_create(): 0 or -ENOMEM.
+ * Return: nhca_delayq_create(): 0; -ENOMEM: no memory.
  */
 int nhca_delayq_create(struct nhca_dev *dev, enum hrtimer_restart (*timer)(struct hrtimer *timer));
 void nhca_delayq_destroy(struct nhca_dev *dev);

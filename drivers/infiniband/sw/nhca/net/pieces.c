@@ -73,7 +73,7 @@ static bool nhca_piece_pages(struct nhca_pieces *ps, const struct nhca_tx *tx,
 	return true;
 }
 
-/* Copy @len bytes of payload. Return: 0, -ENOMEM, or as nhca_iter_read(). */
+/* Copy @len bytes of payload. Return: 0; -ENOMEM: no memory; or as nhca_iter_read(). */
 static int nhca_pieces_copy(struct nhca_pieces *ps, struct nhca_iter *it, u32 len)
 {
 	void *p;

@@ -45,9 +45,9 @@ void nhca_rx_refuse(const struct nhca_rx *rx, const struct nhca_hdr *h, enum nhc
 }
 
 /*
- * Return: the interface on which @skb arrived. A VRF puts its own index into skb_iif; sdif is then
- * the index of the netdev below the VRF. A packet of this host arrives on the VRF itself, or on lo
- * outside of VRFs.
+ * Return: the interface on which @skb arrived; lo for a packet of this host. A VRF puts its own
+ * index into skb_iif; sdif is then the index of the netdev below the VRF. A packet that this host
+ * has sent in a VRF arrives on the VRF itself, so that sdif is the index of the VRF.
  */
 static int nhca_skb_iif(struct sk_buff *skb, bool v4)
 {
@@ -310,12 +310,13 @@ bool nhca_rx_intact(struct nhca_rx *rx, bool no_icrc)
 		return true;
 	/*
 	 * GRO also joins packets with the same IPv4 identification, because the identification has
-	 * no meaning in packets with DF (RFC 6864).
+	 * no meaning in packets with DF (RFC 6864). So the packet may have been sent with the
+	 * identification of the first packet.
 	 */
 	return rx->ip.v4 && rx->index && nhca_rx_icrc_ok(rx, 0);
 }
 
-/* Read the four bytes of the packet in the place of the ICRC. Return: 0 or -EFAULT. */
+/* Read the four bytes in the place of the ICRC. Return: 0; -EFAULT: the skb has fewer bytes. */
 static int nhca_rx_tail(const struct nhca_rx *rx, void *tail)
 {
 	return skb_copy_bits(rx->skb, rx->udp_off + rx->udp_len - NHCA_ICRC_LEN, tail,
@@ -434,7 +435,7 @@ static u32 nhca_rx_pages_alike(struct nhca_rx *rx, u32 max, struct nhca_iter *it
 }
 
 /*
- * Copy the next packet of the batch if it is like the previous one, and that one has no AckReq.
+ * Copy the next packet of the batch, if it is like the previous packet and this has no AckReq.
  * Return: false if the packet was not copied.
  */
 static bool nhca_rx_one_alike(struct nhca_rx *rx, struct nhca_iter *it)

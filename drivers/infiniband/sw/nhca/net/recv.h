@@ -33,7 +33,8 @@ void nhca_rx_refuse(const struct nhca_rx *rx, const struct nhca_hdr *h, enum nhc
 
 /**
  * enum nhca_rx_kind - result of nhca_rx_decode()
- * @NHCA_RX_BAD:   the headers are wrong; nhca_rx_refuse() was called
+ * @NHCA_RX_BAD:   the headers are wrong, and nhca_rx_refuse() was called; or the skb has fewer
+ *                 bytes than the packet
  * @NHCA_RX_NEW:   the packet is decoded
  * @NHCA_RX_ALIKE: as @NHCA_RX_NEW; the packet differs from the previous one only in PSN and AckReq
  */

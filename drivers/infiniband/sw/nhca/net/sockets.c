@@ -177,8 +177,8 @@ static void nhca_sock_own(struct socket *sock)
 
 /*
  * Open a socket. The socket is not an encapsulation socket, because since Linux 6.9 the stack
- * segments each GRO batch before it calls the handler of such a socket. udp_sock_create() is not
- * used either, because it binds the socket before SO_REUSEPORT can be set.
+ * segments each GRO batch before it calls the handler of this kind of socket. udp_sock_create() is
+ * not used either, because it binds the socket before SO_REUSEPORT can be set.
  *
  * @shared: other sockets of this namespace also use the port (SO_REUSEPORT). The stack selects the
  * socket by addresses and ports. All packets of a connection have the same ports, so one socket
@@ -283,7 +283,7 @@ static struct nhca_socks *nhca_vrf_find(struct nhca_net *nn, int ifindex)
 
 /*
  * Mark the VRFs in which a device has an address.
- * Return: the ifindex of a VRF with such an address and without sockets, or 0 if there is none.
+ * Return: the ifindex of a marked VRF that has no sockets, or 0 if all of them have sockets.
  */
 static int nhca_vrfs_mark(struct nhca_net *nn)
 {
@@ -367,7 +367,7 @@ void nhca_net_vrf_changed(struct net *net)
 	/*
 	 * Without a device there is nothing to do: when a device gets its first address,
 	 * nhca_addr_add() reads the VRF of the netdev. The barrier pairs with the mutex in
-	 * nhca_net_get(). The caller holds the RTNL, so in this case it must not wait for the
+	 * nhca_net_get(). The caller holds the RTNL, so without a device it must not wait for the
 	 * mutex, which may be held while sockets of other namespaces are opened or closed.
 	 */
 	smp_mb();
@@ -420,7 +420,7 @@ void nhca_net_put(struct nhca_net *nn)
 	if (nn->users == 1)
 		nhca_net_close(nn);
 	/*
-	 * the namespace may be freed after this; pairs with smp_load_acquire() in
+	 * the namespace may be freed after this store; pairs with smp_load_acquire() in
 	 * nhca_net_ns_exit()
 	 */
 	smp_store_release(&nn->users, nn->users - 1);
@@ -551,7 +551,10 @@ bool nhca_addr_is(const struct nhca_dev *dev, const struct nhca_ip *ip)
 
 u16 nhca_ip_vlan(const struct nhca_dev *dev, const struct nhca_ip *ip)
 {
-	/* a unicast packet of this host arrives on lo, which is not the netdev of the address */
+	/*
+	 * A unicast packet of this host arrives on lo, which is not the netdev of the address, so
+	 * search for the address.  @ip->iif only selects one of several netdevs with the address.
+	 */
 	int ifindex = ip->mcast ? ip->iif : 0;
 	struct ib_gid_attr attr = {};
 	struct net_device *ndev;
@@ -628,8 +631,8 @@ static int __net_init nhca_net_ns_init(struct net *net)
 /*
  * This function runs after the namespace's netdevs have been unregistered or moved to the initial
  * namespace, because the kernel calls subsys operations after device operations. In both cases
- * main.c has queued the unregistration of the nhca devices on these netdevs, which may still be in
- * progress.
+ * main.c has queued the unregistration of the nhca devices on these netdevs, but the devices may
+ * still exist. So wait until they have released the namespace.
  */
 static void __net_exit nhca_net_ns_exit(struct net *net)
 {

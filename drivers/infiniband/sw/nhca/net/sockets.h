@@ -26,14 +26,15 @@ struct nhca_rx_pos {
  * struct nhca_sock - one UDP socket on the RoCEv2 port; its sk_user_data points here
  * @nn:    its namespace
  * @sock:  the socket
- * @ready: 0: no CPU processes the packets of the socket; otherwise 1 plus the number of
- *         nhca_sk_data_ready() calls since this CPU last began to read the queue
+ * @ready: 0: no CPU processes the packets of the socket; otherwise 1 plus the number of calls of
+ *         nhca_sk_data_ready() since the CPU that processes the packets last began to read the
+ *         queue
  * @rest:  bottom half that continues to receive after a CPU has used up its budget
  * @part:  a batch of which only some packets have been processed, or NULL; used only by the CPU
  *         that processes the socket's packets
  * @pos:   where @part continues
- * @since, @left: lower 32 bits of jiffies, and the rest of the budget for this jiffy, which begins
- *         with NHCA_RX_JIFFY (ingress/ingress.h); used only by the same CPU as @part
+ * @since, @left: lower 32 bits of jiffies, and the budget that is left for this jiffy: at first
+ *         NHCA_RX_JIFFY (ingress/ingress.h); used only by the same CPU as @part
  */
 struct nhca_sock {
 	struct nhca_net *nn;

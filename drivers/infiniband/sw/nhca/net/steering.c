@@ -341,7 +341,7 @@ int nhca_frame_send(struct nhca_dev *dev, const struct nhca_who *who, struct nhc
 		if (loop)
 			nhca_frame_loop(loop);
 	}
-	/* net_xmit_eval() is a macro that evaluates its argument twice */
+	/* store the result first: net_xmit_eval() is a macro that evaluates its argument twice */
 	err = dev_queue_xmit(skb);
 	if (unlikely(net_xmit_eval(err)))
 		nhca_count(who, NHCA_CNT_SEND_ERR);

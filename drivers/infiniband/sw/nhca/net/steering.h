@@ -58,7 +58,7 @@ struct nhca_steer_key {
  * @list: in nhca_steer.rules
  * @key:  values that a frame must have in the bits of @mask; other bits are 0
  * @mask: bits to compare
- * @priority: rules are tried in ascending order of this value; of equal ones, the oldest first
+ * @priority: rules are tried in ascending order of this value; among equal values, the oldest first
  * @copy: the QP gets a copy; further rules and the host also get the frame
  * @qp:   a raw packet QP that outlives the rule
  */
@@ -151,7 +151,7 @@ bool nhca_steer_fits(const struct nhca_steer_rule *rule, const struct nhca_steer
  * @flow:  flow that the frame is charged to
  * @it:    source of the frame, which begins with the Ethernet header
  * @len:   bytes of the frame
- * @fault: state of a wait for bytes that are not in memory; NULL: such bytes are an error
+ * @fault: state of a wait for bytes that are not in memory; NULL: do not wait, but return an error
  *
  * A frame that matches rules of the device goes to the QPs of these rules, as between the PCI
  * functions of an adapter with an embedded switch. If one of these rules does not copy, a unicast

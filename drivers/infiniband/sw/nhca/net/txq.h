@@ -24,10 +24,11 @@
 
 /**
  * struct nhca_txq - packets of one device, or of one user of a device, in the network stack
- * @ref:      references: the device or its flows, or the user (nhca_user.packets); a share of the
- *            device, @rest while it is queued, and @age while it runs
- * @rcu:      frees the struct after a grace period, because @rest may drop the last reference
- * @inflight: packets in the stack, without those that are stuck
+ * @ref:      references: one of the device (in its own count), one of each flow and of each user's
+ *            share that counts here, one of @rest while it is queued, one of @age while it runs
+ * @rcu:      frees the struct after a grace period, because nhca_flow_share() finds shares under
+ *            RCU, and @rest may drop the last reference
+ * @inflight: number of packets in the stack that are not stuck
  * @high, @low: values of @inflight at which flows pause, and at which waiting flows resume
  * @lock:     irqsave; protects @waiting, @wakes, @resting, @active, @nactive, @aging
  * @waiting:  flows that wait until @inflight falls, in the order of their arrival: with requests to

@@ -33,7 +33,7 @@ static_assert(NHCA_BURST_PACKETS <= NHCA_FLOW_BATCH);
 
 /*
  * Return: the ifindex of the VRF of @ndev; 0: @ndev is in no VRF.  The routes to local addresses of
- * a VRF go through the VRF's netdev, as those to other local addresses go through lo.
+ * a VRF go through the VRF's netdev, as the routes to other local addresses go through lo.
  */
 static int nhca_vrf_of(struct net_device *ndev)
 {

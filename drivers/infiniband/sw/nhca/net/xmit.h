@@ -33,10 +33,10 @@ static inline u32 nhca_tx_bytes(const struct nhca_tx *tx)
  * of the skb (FRAGS), or into fragments of an skb in its frag_list (LIST).
  *
  * The stack copies all consumer pages of an skb before it gives the skb to a receiver on this host
- * (skb_orphan_frags_rx()), but it examines only the first skb. On netdevs that may lead to such a
- * receiver (NETIF_F_FRAGLIST: veth, lo and other virtual ones) the pages are therefore in skbs of
- * the frag_list. The receiver gets the pages uncopied, and they are released when the receiver
- * frees the skb.
+ * (skb_orphan_frags_rx()), but not the pages of skbs in its frag_list. On netdevs that may lead to
+ * a receiver on this host (NETIF_F_FRAGLIST: veth, lo and other virtual ones) the pages are
+ * therefore in skbs of the frag_list. The receiver gets the pages uncopied, and they are released
+ * when the receiver frees the skb.
  */
 enum nhca_build_how {
 	NHCA_BUILD_LINEAR,
@@ -74,7 +74,7 @@ int nhca_build(struct sk_buff *skb, struct nhca_tx *tx, struct nhca_sums *sums,
  * @av:    address vector of the peer
  * @sport: UDP source port, host order
  * Context: BH disabled.
- * Return: a counted dst, or ERR_PTR.
+ * Return: a counted dst; ERR_PTR: there is no route, or the kernel has no IPv6.
  */
 struct dst_entry *nhca_route(struct net *net, struct nhca_av *av, u16 sport);
 

@@ -152,7 +152,7 @@ static void nhca_ack_nak(struct nhca_qp *qp, u8 code)
 /*
  * Return: true if a NAK refuses the oldest request, and this request is a READ, atomic, FLUSH or
  * ATOMIC WRITE.  Earlier packets of its response may be missing.  But the peer sends nothing after
- * such a NAK, so the requester does not request the missing packets again.
+ * a NAK that refuses a request, so the requester does not request the missing packets again.
  */
 static bool nhca_nak_ends(struct nhca_sq *sq, u32 psn, u8 code)
 {

@@ -12,7 +12,7 @@
 
 /* maximum number of deferred packets of a QP; further packets are dropped */
 #define NHCA_DEFER_MAX	256
-/* maximum memory of these packets in bytes: 256 packets of 4 KiB, with the allocator's overhead */
+/* maximum bytes of a QP's deferred packets: 256 packets of 4 KiB, with the allocator's overhead */
 #define NHCA_DEFER_BYTES	(2U << 20)
 
 /**

@@ -18,7 +18,7 @@
  * @err: result of the copy
  * Context: the live section of the copy.
  * Return: 0, or an error of nhca_iter_placed() or @err; -EBUSY: the same-host path does not write
- * to such regions.  nhca_middle_placed(): @n, or 0 if the packets have to come again.
+ * to regions of a backing.  nhca_middle_placed(): @n, or 0 if the packets have to come again.
  */
 int nhca_write_placed(struct nhca_qp *qp, const struct nhca_source *src, int err,
 		      struct nhca_iter *it);
@@ -32,7 +32,7 @@ int nhca_target_placed(struct nhca_qp *qp, struct nhca_swr *swr, u32 off, u32 le
  * nhca_message_sync - check whether the last packet of a SEND or WRITE must wait for a disk
  * nhca_target_sync - check whether a READ must wait for a disk before it completes
  * Return: 0: the bytes are on the disk, or need not be; -EAGAIN: the disk has not written all bytes
- * yet, and the QP is kicked when the disk has ended; -EIO: the disk could not write them.
+ * yet, and the QP is kicked when it has written them; -EIO: the disk could not write them.
  */
 int nhca_message_sync(struct nhca_rq *rq, const struct nhca_source *src);
 int nhca_target_sync(struct nhca_qp *qp, struct nhca_swr *swr);

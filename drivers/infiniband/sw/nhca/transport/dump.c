@@ -65,7 +65,7 @@ void nhca_qp_dump(struct nhca_qp *qp, struct nhca_res_qp *res)
 	local_bh_disable();
 	spin_lock(&qp->sq.lock);
 	nhca_sq_dump(&qp->sq, res);
-	/* the unlock runs the requester if nhca_sq.kicked was set meanwhile */
+	/* the unlock runs the requester if another CPU has set nhca_sq.kicked since spin_lock() */
 	nhca_sq_unlock(qp);
 	local_bh_enable();
 }

@@ -164,7 +164,7 @@ static inline bool nhca_sq_open(const struct nhca_qp *qp)
  * nhca_qp_table_hide - let no lookup find a QP any more; its number stays in use
  * nhca_qp_table_del - free the number of a hidden QP
  * Context: add: process, sleeps; hide and del: any.
- * Return: 0, -ENOMEM, -EBUSY (no free number was found).
+ * Return: 0; -ENOMEM: no memory; -EBUSY: no free number was found.
  */
 int nhca_qp_table_add(struct nhca_qp *qp);
 void nhca_qp_table_hide(struct nhca_qp *qp);
@@ -227,14 +227,14 @@ void nhca_pace_sent(struct nhca_qp *qp, u32 bytes);
 /**
  * nhca_sq_retire - complete retired requests whose buffers the network stack has released
  * Each pass of the requester calls this function, which completes at most NHCA_BUDGET requests.
- * nhca_qp.kick completes the others.
+ * nhca_qp.kick completes further ones.
  */
 void nhca_sq_retire(struct nhca_qp *qp);
 
 /**
  * nhca_sq_fetch - copy the next work request out of the ring and check it
  * Return: the request, appended to sq.inflight (if its WQE is invalid, with a status); NULL if none
- * is posted; ERR_PTR(-ENOMEM): try later; ERR_PTR(-EPROTO): the producer index is impossible.
+ * is posted; ERR_PTR(-ENOMEM): no memory now; ERR_PTR(-EPROTO): the producer index is impossible.
  */
 struct nhca_swr *nhca_sq_fetch(struct nhca_qp *qp);
 
@@ -274,9 +274,9 @@ void nhca_swr_complete(struct nhca_qp *qp, struct nhca_swr *swr,
 void nhca_swr_complete_later(struct nhca_qp *qp, struct nhca_swr *swr, enum ib_wc_status status);
 
 /**
- * nhca_sq_fail - complete the oldest request with @status and flush the others
- * UC, UD and GSI QPs go to SQE, others to the error state.
- * nhca_sq_flush, nhca_rq_flush - flush at most NHCA_BUDGET requests; nhca_qp.kick does the rest
+ * nhca_sq_fail - complete the oldest request with @status and flush all later requests
+ * UC, UD and GSI QPs go to SQE, RC, XRC and raw packet QPs to the error state.
+ * nhca_sq_flush, nhca_rq_flush - flush at most NHCA_BUDGET requests; nhca_qp.kick flushes more
  */
 void nhca_sq_fail(struct nhca_qp *qp, enum ib_wc_status status);
 void nhca_sq_flush(struct nhca_qp *qp);
@@ -432,8 +432,8 @@ int nhca_raw_send(struct nhca_qp *qp, struct nhca_swr *swr);
 
 /**
  * nhca_ack_rx - handle a response that has arrived
- * Return: true if the PSN of the response was sent and is unacknowledged.  A host that cannot read
- * the packets of the connection would have to guess such a PSN.
+ * Return: true if the PSN of the response was sent and is unacknowledged.  Only a host that can
+ * read the packets of the connection knows this PSN, so nhca_rx_accepted() may trust the packet.
  */
 bool nhca_ack_rx(struct nhca_qp *qp, struct nhca_rx *rx);
 
@@ -453,7 +453,7 @@ void nhca_swr_target(struct nhca_qp *qp, struct nhca_swr *swr, u32 off, struct n
 enum nhca_verdict {
 	NHCA_EXECUTED,		/* executed: the expected PSN advances */
 	NHCA_DROPPED,		/* not executed: an RC peer retransmits, UC drops the message */
-	NHCA_DEFERRED,		/* deferred: executed when its memory is present */
+	NHCA_DEFERRED,		/* deferred: executed after a wait for a page or disk */
 	NHCA_FATAL,		/* refused: the QP goes to the error state */
 };
 
@@ -496,7 +496,7 @@ s32 nhca_rq_reach(const struct nhca_qp *qp);
  * dropped, except for NHCA_NAK_REM_OP
  * nhca_defer_for_page - defer a request that needs a page or a disk; a step of the same-host path
  * is not executed, and its requester sends packets instead
- * Return: NHCA_FATAL, NHCA_DROPPED or NHCA_DEFERRED.
+ * Return: NHCA_FATAL: refused; NHCA_DEFERRED: deferred; NHCA_DROPPED: dropped, or not executed.
  */
 enum nhca_verdict nhca_refuse(struct nhca_qp *qp, enum nhca_nak code, int event);
 enum nhca_verdict nhca_refuse_invalid(struct nhca_qp *qp);
@@ -552,7 +552,7 @@ u32 nhca_ack_middle(struct nhca_qp *qp, struct nhca_rx *rx);
 /* ---- resp_atomic.c: Context is rq.lock held, RCU read side ---- */
 
 /**
- * nhca_do_atomic, nhca_do_atomic_write, nhca_do_flush - execute a request of this kind
+ * nhca_do_atomic, nhca_do_atomic_write, nhca_do_flush - execute an atomic, ATOMIC WRITE or FLUSH
  */
 enum nhca_verdict nhca_do_atomic(struct nhca_qp *qp, struct nhca_source *src);
 enum nhca_verdict nhca_do_atomic_write(struct nhca_qp *qp, struct nhca_source *src);
@@ -578,7 +578,7 @@ static inline struct nhca_res *nhca_res_at(struct nhca_rq *rq, u32 i)
 }
 
 /**
- * nhca_rq_put_rkey - release R_Key references of operations in progress, drop responses due
+ * nhca_rq_put_rkey - release R_Key references of operations in progress, drop all due responses
  */
 void nhca_rq_put_rkey(struct nhca_qp *qp);
 
@@ -642,7 +642,7 @@ int nhca_resp_run_budget(struct nhca_qp *qp, int budget);
 /**
  * nhca_resp_init - allocate the workqueue of nhca_piggyback.rest
  * nhca_resp_exit - free the workqueue, when no QP exists any more
- * Context: module load and unload.  Return: 0, -ENOMEM.
+ * Context: module load and unload.  Return: 0; -ENOMEM: no memory.
  */
 int nhca_resp_init(void);
 void nhca_resp_exit(void);

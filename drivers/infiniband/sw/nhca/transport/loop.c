@@ -5,9 +5,9 @@
  *
  * On a connection, a step replaces the next packets of a message, and leaves both ends in the state
  * after these packets and their acknowledgment: PSNs, opcode sequence, R_Key references.  So the
- * requester can send packets in place of any step.  The requester sends packets if others are in
- * flight, if the peer's lock is taken, if memory is not present, or if the peer would not execute
- * the request.
+ * requester can send packets in place of any step.  It does so, for example, if earlier packets are
+ * in flight, if the peer's lock is taken, if memory is not present, or if the peer would not
+ * execute the request.
  *
  * The first packets of a connection go through the network stack, with its routing and filters.
  * The same-host path is used only after packets with the marks of QPs of this kernel
@@ -51,8 +51,8 @@ static bool nhca_loop_up(const struct nhca_qp *qp)
 }
 
 /*
- * Return: true if a packet socket or queueing discipline must see the packets of a connected QP.
- * RCU protects the address vector.
+ * Return: true if a packet socket or queueing discipline must see the packets of a connected QP, or
+ * if the QP has no address vector or no route.  RCU protects the address vector.
  */
 static bool nhca_loop_watched(const struct nhca_qp *qp)
 {
@@ -167,7 +167,7 @@ static struct nhca_qp *nhca_loop_lock(struct nhca_qp *qp)
 		WRITE_ONCE(qp->peer, READ_ONCE(qp->peer) & ~NHCA_PEER_SAME_HOST);
 		return NULL;
 	}
-	/* for sparse: nhca_loop_end() releases it */
+	/* for sparse: nhca_loop_end() releases the lock */
 	__release(&peer->rq.lock);
 	qp->sq.loop = peer;
 	return peer;
@@ -207,9 +207,9 @@ static void nhca_loop_done(struct nhca_qp *qp, struct nhca_swr *swr, u32 npsn)
 }
 
 /*
- * The peer has refused the request, and its NAK is sent as a packet.  Count as many packets of the
- * request as sent as the largest window has.  Then this requester accepts the NAK, and sends
- * nothing before the NAK comes.  UC has no NAK: the whole request counts as sent.
+ * The peer has refused the request, and its NAK is sent as a packet.  Set nhca_swr.sent and
+ * nhca_sq.nxt as if packets had filled the largest window.  Then this requester accepts the NAK,
+ * and sends nothing before the NAK comes.  UC has no NAK: the whole request counts as sent.
  */
 static void nhca_loop_refused(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_qp *peer)
 {
@@ -293,7 +293,7 @@ static u32 nhca_loop_read(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_
 u32 nhca_loop_step(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	u32 psn = nhca_psn_add(swr->psn, swr->sent);
-	/* the step may complete and free @swr */
+	/* read the opcode first, because the step may complete and free @swr */
 	u8 wr = swr->wqe.opcode;
 	struct nhca_qp *peer;
 	u32 npsn, bytes;

@@ -77,7 +77,7 @@ static int nhca_mcast_join(struct nhca_dev *dev, struct nhca_mcast_group *g)
 static void nhca_mcast_leave(struct nhca_dev *dev, struct nhca_mcast_group *g)
 {
 	if (g->in_dev) {
-		/* The function does nothing if the in_device is dead. */
+		/* ip_mc_dec_group() does nothing if the in_device is dead */
 		ip_mc_dec_group(g->in_dev, g->mgid.s6_addr32[3]);
 		in_dev_put(g->in_dev);
 	} else if (IS_ENABLED(CONFIG_IPV6)) {

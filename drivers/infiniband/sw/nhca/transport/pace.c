@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Rate limits: a QP sends requests no faster than the rate that its consumer has set.  At this rate
- * each packet takes a time that is proportional to its payload.  A packet waits while more than
- * NHCA_PACE_AHEAD is left of the times of all earlier packets; then a timer kicks the QP.
+ * each packet takes a time that is proportional to its payload.  If more than NHCA_PACE_AHEAD is
+ * left until the times of all earlier packets have passed, the next packet waits.  When only half
+ * of NHCA_PACE_AHEAD is left, a timer kicks the QP.
  */
 #include <linux/hrtimer.h>
 #include <linux/math64.h>

@@ -8,7 +8,7 @@
  * several consecutive quick replies (TCP delays ACKs in a similar way).  After a reply that is late
  * or missing, ACKs leave immediately again.  If an ACK has waited for this reply, the next ACK
  * waits only after twice as many consecutive quick replies.  After NHCA_PIGGYBACK_HALVE quick
- * replies this number is halved.
+ * replies the required number is halved.
  */
 #include <linux/sched/clock.h>
 
@@ -56,7 +56,7 @@ static u32 nhca_piggyback_rtt(const struct nhca_qp *qp)
  * Count a late or missing reply.  @waited: an ACK waited for the reply.
  *
  * Requester and responder write the counts under different locks.  If an update is lost, ACKs only
- * begin to wait one reply later, or stop waiting one reply sooner.
+ * begin to wait, or stop waiting, after another number of replies.
  */
 static void nhca_piggyback_late(struct nhca_piggyback *piggyback, bool waited)
 {
@@ -115,7 +115,7 @@ bool nhca_piggyback_waits(struct nhca_qp *qp, bool may_reply)
 	if (req_at && now - req_at > nhca_piggyback_rtt(qp) && !atomic_read(&piggyback->pending))
 		nhca_piggyback_late(piggyback, false);
 	WRITE_ONCE(piggyback->req_at, now);
-	/* with fault injection no ACK waits: effects must not depend on how fast consumers reply */
+	/* with fault injection no ACK waits, so that the packets do not depend on reply times */
 	if (!may_reply || psns > NHCA_PIGGYBACK_PSNS ||
 	    READ_ONCE(piggyback->quick) < READ_ONCE(piggyback->needed) ||
 	    !(nhca_caps(qp) & NHCA_CAP_NO_ICRC) || nhca_inject_at(qp->dev, NHCA_AT_PACKETS)) {
@@ -196,7 +196,7 @@ void nhca_piggyback_end(struct nhca_qp *qp, const struct nhca_hdr *h, int err)
 	if (err) {
 		/*
 		 * The next request carries the ACK, unless a newer ACK waits.  Start the timer
-		 * again, because it may have expired meanwhile.
+		 * again, because it may have expired while no ACK waited.
 		 */
 		if (carried &&
 		    !atomic_cmpxchg(&piggyback->pending, 0, NHCA_PIGGYBACK_PENDING | h->acks) &&

@@ -369,7 +369,7 @@ static void nhca_qp_zcopy_wait(struct nhca_qp *qp)
  * 5. Fault handles and rate limit, which queue the bottom half, are freed.  Then the bottom half
  *    and the work item are cancelled.
  * 6. The network stack releases the consumer's pages; this may take long.
- * 7. The flow, the address vector, the rings and the rest are freed.
+ * 7. The flow, the address vector, the rings and the other memory of the QP are freed.
  * 8. The windows that are bound through the QP are closed, and the QP's number is freed.
  */
 void nhca_qp_fini(struct nhca_qp *qp)
@@ -595,7 +595,7 @@ int nhca_qp_modify(struct nhca_qp *qp, enum ib_qp_state new,
 		err = -EINVAL;
 		goto unlock;
 	}
-	/* the consumer must try again, because in SQD it cannot stop the READs of its peer */
+	/* the consumer must try again later, because the READs of its peer go on in SQD */
 	if ((mask & IB_QP_MAX_DEST_RD_ATOMIC) && nhca_rq_res_in_use(qp, attr->max_dest_rd_atomic)) {
 		err = -EBUSY;
 		goto unlock;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Queue pairs: each has a requester (send queue) and a responder (receive queue).  verbs/ checks
- * the arguments of verbs, and ingress/ passes received packets and frames on; this directory does
- * the rest.
+ * the arguments of verbs, and ingress/ passes received packets and frames on; this directory has
+ * the states of QPs and executes requests.
  *
  * Locks: sq.lock and rq.lock are spinlocks that are held with BHs disabled.  Code that needs both
  * locks of a QP takes rq.lock first.  The locks of CQs, SRQs and receive rings nest inside them.
@@ -320,7 +320,7 @@ struct nhca_rq {
  * @base:    PSN before which everything is acknowledged; rq.lock protects it
  * @last:    value that @base gets when the newest ACK was sent; rq.lock protects it
  * @timer:   sends an ACK that has waited too long
- * @rest:    work item that sends the rest of READ responses when a pass has used up its budget
+ * @rest:    work item that continues READ responses after a pass has used up its budget
  * @qp:      the queue pair
  *
  * Requester and responder write @req_at, @quick, @needed and @good without a common lock.
@@ -340,8 +340,8 @@ struct nhca_piggyback {
 
 /**
  * struct nhca_qp_attr - attributes set by ibv_modify_qp(), as in struct ib_qp_attr
- * It has only some members of struct ib_qp_attr, because there may be very many QPs.  Other members
- * of struct nhca_qp imply the rest.
+ * It has only some members of struct ib_qp_attr, because there may be very many QPs.
+ * nhca_query_qp() computes the other attributes from other members of struct nhca_qp.
  */
 struct nhca_qp_attr {
 	u32 qkey;
@@ -429,7 +429,7 @@ struct nhca_loop_path {
  * @sq, @rq: the two halves of the QP
  * @piggyback: ACKs for requests that @rq has received, which are sent with requests of @sq; owned
  * @memcg:  memory cgroup that is charged for allocations of requester and responder; NULL: none
- * @mcast:  UD: its attachments to multicast groups (mcast.c); RTNL
+ * @mcast:  UD: its attachments to multicast groups (mcast.c); under RTNL
  * @owner:  the user whose share of the device's pools the QP uses; counted reference; NULL: the
  *           kernel, or a process with CAP_SYS_RESOURCE
  */
@@ -483,7 +483,7 @@ static inline struct nhca_srq *nhca_qp_srq(const struct nhca_qp *qp)
 	return qp->ibqp.srq ? to_nhca_srq(qp->ibqp.srq) : NULL;
 }
 
-/* Return: true if the QP has a receive queue of its own: it uses no SRQ, and is not XRC. */
+/* Return: true if the QP has a receive queue: it uses no SRQ, and is not XRC. */
 static inline bool nhca_qp_has_rq(const struct nhca_qp *qp)
 {
 	return qp->rq.wq.ring.hdr;
@@ -504,13 +504,13 @@ struct nhca_qp_rings {
 /**
  * nhca_qp_init - initialize a QP whose attributes verbs/ has checked
  * @qp:    the caller has set ibqp, ops, dev, who, user, owner, xrcd, sig_all and modify, and zeroed
- *         the rest
+ *         all other members
  * @init:  only cap is used; on return cap has the granted values, which may be larger
  * @rings: of user space; NULL for a kernel consumer
  *
  * On success the QP is in RESET and in the table, and the function has set qpn.
  * Context: process, sleeps.
- * Return: 0; -ENOMEM; -EINVAL: user space has given memory for a ring that the QP does not have;
+ * Return: 0; -ENOMEM: no memory; -EINVAL: memory was given for a ring that the QP does not have;
  * -EBUSY: no free number was found; or an error of nhca_ring_alloc().
  */
 int nhca_qp_init(struct nhca_qp *qp, struct ib_qp_init_attr *init, struct nhca_qp_rings *rings);
@@ -528,9 +528,9 @@ void nhca_qp_fini(struct nhca_qp *qp);
  * @new:  the new state
  * @attr, @mask: arguments of ibv_modify_qp(); the caller has checked that they are within limits
  * Context: process, sleeps; nhca_qp.modify held.
- * Return: 0; -ENOMEM; an error of nhca_av_create(); -EINVAL: the state of the QP has changed and
- * does not allow the transition; -EBUSY: the number of responder resources would change while
- * responses are due.  On an error no attribute is changed.
+ * Return: 0; -ENOMEM: no memory; an error of nhca_av_create(); -EINVAL: the state of the QP has
+ * changed and does not allow the transition; -EBUSY: the number of responder resources would change
+ * while responses are due.  On an error no attribute is changed.
  */
 int nhca_qp_modify(struct nhca_qp *qp, enum ib_qp_state new,
 		   const struct ib_qp_attr *attr, int mask);
@@ -563,7 +563,7 @@ struct nhca_qp *nhca_qp_find(struct nhca_dev *dev, u32 qpn);
  * nhca_qpn_free - free a number
  * Channels, and raw packet QPs with an indirection table, use these functions: their packets are
  * not looked up in the table.
- * Context: process, sleeps.  Return: 0, -ENOMEM, -EBUSY (no free number was found).
+ * Context: process, sleeps.  Return: 0; -ENOMEM: no memory; -EBUSY: no free number was found.
  */
 int nhca_qpn_reserve(u32 *qpn);
 void nhca_qpn_free(u32 qpn);
@@ -676,12 +676,12 @@ void nhca_raw_rx(struct nhca_qp *qp, struct sk_buff *skb);
  * @qp:   the QP
  * @mgid: the group, IPv4-mapped or IPv6
  *
- * The first QP of a group makes the netdev join the group, the last one makes it leave the group.
+ * The netdev joins the group when its first QP is attached, and leaves when the last is detached.
  * Context: process, takes RTNL.
  * Return: attach: 0, also if the QP is attached already; -EDQUOT: more than the user's share of the
- * device's groups, or of the QPs of the group; -ENOMEM: no memory, or the device has
- * NHCA_MAX_MCAST_GRP groups or the group NHCA_MAX_MCAST_QP QPs; -ENODEV: the netdev has no IPv4;
- * -EAFNOSUPPORT: no IPv6; errors of ipv6_dev_mc_inc().  detach: 0; -EINVAL: not attached.
+ * device's groups, or of the group's QPs; -ENOMEM: no memory, or the device has NHCA_MAX_MCAST_GRP
+ * groups or the group NHCA_MAX_MCAST_QP QPs; -ENODEV: the netdev has no IPv4; -EAFNOSUPPORT: the
+ * kernel has no IPv6; errors of ipv6_dev_mc_inc().  detach: 0; -EINVAL: not attached.
  */
 int nhca_mcast_attach(struct nhca_qp *qp, const struct in6_addr *mgid);
 int nhca_mcast_detach(struct nhca_qp *qp, const struct in6_addr *mgid);

@@ -57,7 +57,7 @@ enum nhca_sq_step {
 	NHCA_SQ_ADVANCE,
 	/* use the same-host path, or send packets, unless the request has to wait */
 	NHCA_SQ_SEND,
-	/* the window is full: request an ACK, unless sending has to wait anyway */
+	/* the window is full: request an ACK, unless there is another wait (nhca_must_wait()) */
 	NHCA_SQ_FULL,
 };
 
@@ -75,7 +75,7 @@ enum nhca_sq_step nhca_sq_decide(const struct nhca_qp *qp, int budget);
  * nhca_sq_run - run one pass of the requester: send until nothing more can be sent
  * @budget: maximum number of packets, or of requests without packets
  * Context: sq.lock held, BH disabled, RCU read side.
- * Return: the rest of the budget; if 0 or less, nhca_qp.kick continues.
+ * Return: the budget that is left; if 0 or less, nhca_qp.kick continues.
  */
 int nhca_sq_run(struct nhca_qp *qp, int budget);
 
@@ -163,7 +163,7 @@ void nhca_sq_go_back(struct nhca_qp *qp, enum nhca_counter why);
 /**
  * nhca_sq_progress - grow the window and reset the retries: all PSNs before @psn were acknowledged
  * nhca_sq_shrink - reduce the window after a loss
- * nhca_sq_congested - reduce the window after a CNP, at most once in a retransmission timeout
+ * nhca_sq_congested - reduce the window after a CNP, unless nhca_rtx_congested() ignores the CNP
  * @stall: reduce the window to NHCA_CWND_MIN, because a timeout has passed without progress
  */
 void nhca_sq_progress(struct nhca_qp *qp, u32 psn);

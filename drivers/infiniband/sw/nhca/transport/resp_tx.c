@@ -26,8 +26,8 @@ static void nhca_resp_hdr(const struct nhca_qp *qp, struct nhca_hdr *h, u8 opcod
 
 /*
  * The data of a READ is copied and not sent by zero-copy reference: the key may be closed at any
- * time, and the operation that closes the key cannot wait until the stack has sent the pages.  The
- * exception is nhca_res.zcopy.
+ * time, and the operation that closes the key cannot wait until the stack has sent the pages.  If
+ * nhca_resp_zcopy() returns true, the caller sets @tx->copy to false.
  */
 static void nhca_resp_tx(struct nhca_qp *qp, struct nhca_burst *burst, struct nhca_hdr *h,
 			 struct nhca_iter *it, u32 payload, u32 ahead, struct nhca_tx *tx)
@@ -264,14 +264,14 @@ void nhca_resp_refused(struct nhca_qp *qp, const struct nhca_rx *rx)
 }
 
 /*
- * The key of a READ was closed before the whole response was sent, or a disk cannot read the rest:
+ * The key of a READ was closed before the whole response was sent, or a disk cannot read more data:
  * a NAK is due, with the PSN of the first packet that the peer cannot have received.  If a
  * duplicate has set @sent back, the NAK must not have the PSN of @sent: a peer that has received
  * later packets would ignore the NAK, and a QP in error sends nothing more.
  *
  * A peer that repeats a READ may have received the whole response by now, and would ignore even
  * this NAK.  So the QP does not go to error if the response is a repetition.  If the responder has
- * refused a later request meanwhile, the NAK of that request stays due.  In any case no data is
+ * refused a later request before, the NAK of that request stays due.  In any case no data is
  * read with the closed key.
  */
 static void nhca_resp_failed(struct nhca_qp *qp, struct nhca_res *res, int err)
@@ -292,7 +292,7 @@ static void nhca_resp_failed(struct nhca_qp *qp, struct nhca_res *res, int err)
 		nhca_res_done(nhca_res_at(rq, rq->res_tail++));
 }
 
-/* Return: rest of the budget; responses that are left are sent later. */
+/* Return: budget that is left; responses that are still due are sent later. */
 static int nhca_resp_pass(struct nhca_qp *qp, int budget)
 {
 	struct nhca_rq *rq = &qp->rq;

@@ -107,7 +107,10 @@ static void nhca_complete_recv(struct nhca_qp *qp, const struct nhca_hdr *h, u8 
 	nhca_rq_complete(qp, &cqe, h->solicited);
 }
 
-/* Set the operation of @it, for regions of a backing; the same-host path cannot wait for a disk. */
+/*
+ * Set the operation of @it, for regions of a backing.  A step of the same-host path cannot wait for
+ * a disk, so it gets no struct nhca_fault.
+ */
 static void nhca_message_for(struct nhca_rq *rq, const struct nhca_source *src,
 			     struct nhca_iter *it)
 {
@@ -332,7 +335,7 @@ static u32 nhca_middle_bytes(const struct nhca_rx *rx, u32 max)
 /*
  * Place the packets of the batch that continue @rx in the middle of a message.
  * Return: number of packets placed.  The next packet of the batch, if there is one, differs, or has
- * an error that is found when it is handled alone.
+ * an error that is found when the packet is handled alone.
  */
 static u32 nhca_execute_middle(struct nhca_qp *qp, struct nhca_rx *rx)
 {
@@ -379,7 +382,7 @@ bool nhca_res_alloc(struct nhca_rq *rq)
 /*
  * Return: a new responder resource, or NULL if the peer has too many requests outstanding.  A
  * resource whose response is only being repeated for a duplicate may be reused: a peer that sends a
- * new request has received the first response meanwhile.
+ * new request has received the first response by then.
  */
 struct nhca_res *nhca_res_new(struct nhca_qp *qp, const struct nhca_hdr *h, u32 npsn)
 {

@@ -112,7 +112,7 @@ enum nhca_rtx_step nhca_rtx_expire(struct nhca_rtx *rtx, unsigned long now,
 	}
 	if (!nhca_rtx_retry(rtx))
 		return NHCA_RTX_GIVE_UP;
-	/* the peer may be slow rather than gone, or queues on the path may be full */
+	/* allow the next try more time: the peer may be slow, or queues on the path may be full */
 	if (1U << rtx->rto_backoff < READ_ONCE(nhca_max_backoff))
 		rtx->rto_backoff++;
 	rtx->acks_since_rto = 0;

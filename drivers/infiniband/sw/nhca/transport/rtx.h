@@ -208,7 +208,8 @@ bool nhca_rtx_retry(struct nhca_rtx *rtx);
  * @rtx: the state
  * @now: jiffies
  *
- * One full queue may mark several packets, so at most one CNP counts in a retransmission timeout.
+ * One full queue may mark several packets, so at most one CNP counts in a retransmission timeout,
+ * or in two jiffies if this timeout is shorter or not known.
  * Context: any.
  * Return: true if the CNP counts.
  */

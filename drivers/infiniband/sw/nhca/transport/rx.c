@@ -120,7 +120,7 @@ u8 nhca_caps(const struct nhca_qp *qp)
 	if (nhca_insists_icrc())
 		return caps;
 	caps |= NHCA_CAP_NO_ICRC_OK;
-	/* the peer has received the bits of this end, so they pass in both directions */
+	/* the peer has received the bits of this end, so the bits pass in both directions */
 	if ((peer & NHCA_CAP_CONFIRMED) && (peer & NHCA_CAP_NO_ICRC_OK))
 		caps |= NHCA_CAP_NO_ICRC;
 	return caps;
@@ -166,12 +166,12 @@ static void nhca_rx_unlock(struct nhca_batch *b)
 	if (!lock)
 		return;
 	b->held = NULL;
-	/* only packets that have passed the gate and were accepted set b->marked */
+	/* only packets that were accepted set b->marked, so forged packets cause no CNP */
 	if (b->marked) {
 		b->marked = false;
 		nhca_resp_cnp(qp);
 	}
-	/* for sparse: nhca_rx_lock() has taken it */
+	/* for sparse: nhca_rx_lock() has taken the lock */
 	__acquire(lock);
 	if (lock == &qp->sq.lock) {
 		b->spent += nhca_sq_unlock_budget(qp, nhca_rx_left(b));
@@ -243,7 +243,7 @@ static void nhca_rx_accepted(struct nhca_qp *qp, struct nhca_batch *b)
 	/* on UC any PSN may begin a message, so acceptance does not prove who the sender is */
 	if (qp->ibqp.qp_type != IB_QPT_UC || qp->rq.unbroken)
 		nhca_caps_learn(qp, &b->rx);
-	/* GRO puts only packets with the same ECN mark into a batch */
+	/* GRO puts only packets with the same ECN mark into a batch, so ce is valid for all */
 	if (unlikely(b->rx.ce)) {
 		nhca_count(&qp->who, NHCA_CNT_RX_ECN_MARKED);
 		b->marked = true;
@@ -260,7 +260,7 @@ static bool nhca_rx_in_window(const struct nhca_qp *qp, const struct nhca_rx *rx
 /*
  * Execute a request that has passed the gate.  If the packet is from the middle of a message, also
  * execute the packets of the batch that continue the message: the UDP checksum of the batch covers
- * them all.
+ * all of these packets.
  */
 static void nhca_rx_request(struct nhca_qp *qp, struct nhca_batch *b)
 {

@@ -348,7 +348,7 @@ int nhca_swr_send(struct nhca_qp *qp, struct nhca_swr *swr)
 	case 0:
 		break;
 	case -EAGAIN:
-		/* the payload is being faulted in or read from a disk; then the QP is kicked */
+		/* the payload is being faulted in or read from a disk; its arrival kicks the QP */
 		return err;
 	case -EACCES:
 	case -ENODATA:

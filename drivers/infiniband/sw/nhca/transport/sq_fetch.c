@@ -112,7 +112,7 @@ static bool nhca_swr_ok(const struct nhca_qp *qp, const struct nhca_swr *swr)
 
 /*
  * Maximum number of requests that a queue keeps for reuse.  An allocation for a process is charged
- * to its memory cgroup.  The charge costs more than the rest of the allocation.  Several requests
+ * to its memory cgroup, and this charge costs more than the allocation itself.  Several requests
  * are kept because one ACK retires several requests, and the consumer then posts as many.
  */
 #define NHCA_SQ_SPARES	8

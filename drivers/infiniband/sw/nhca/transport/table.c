@@ -4,8 +4,8 @@
  * identifies the QP (except GSI, QPN 1).  The receive path then compares the addresses.
  *
  * The order of numbers differs with each module load and cannot be predicted (memory/shuffle.c), so
- * a peer that has seen QPNs cannot guess others.  A number is reused only after all other numbers
- * were used.
+ * a peer that has seen QPNs cannot guess other QPNs.  A number is reused only after all other
+ * numbers were used.
  */
 #include <linux/rhashtable.h>
 #include <linux/slab.h>

@@ -27,7 +27,7 @@ bool nhca_xrc_enter(struct nhca_qp *qp, const struct nhca_hdr *h)
 		return false;
 	/*
 	 * All packets of a message, and its receive request, are for one SRQ.  A later SRQ may have
-	 * the number of one that was destroyed.
+	 * the number of one that was destroyed, so compare the serial number as well.
 	 */
 	id = srq->serial | h->srqn;
 	if (id != rq->srq_id && (rq->have_rwr || !(h->info->flags & NHCA_OPF_FIRST)))
