@@ -59,7 +59,8 @@ static void *frag_get(unsigned int len, struct page **page, unsigned int *off)
 	struct page_frag *pf = &f->small;
 
 	/*
-	 * skb_page_frag_refill() may return a chunk of one page, whatever length it was called with
+	 * skb_page_frag_refill() may return a chunk of one page, whatever length it was called
+	 * with, so no chunk is sure to hold more than a page
 	 */
 	if (WARN_ON_ONCE(len > PAGE_SIZE))
 		return NULL;

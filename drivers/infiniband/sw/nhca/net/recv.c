@@ -435,7 +435,7 @@ static u32 nhca_rx_pages_alike(struct nhca_rx *rx, u32 max, struct nhca_iter *it
 }
 
 /*
- * Copy the next packet of the batch, if it is like the previous packet and this has no AckReq.
+ * Copy the next packet of the batch, if it is like the previous packet, which must have no AckReq.
  * Return: false if the packet was not copied.
  */
 static bool nhca_rx_one_alike(struct nhca_rx *rx, struct nhca_iter *it)

@@ -7,7 +7,8 @@
 
 /**
  * nhca_rx_begin - read the IP header of a batch
- * @rx: the caller has set ip.nn, skb and udp_off; the function sets the rest of @rx->ip, ce and at
+ * @rx: the caller has set ip.nn, skb and udp_off; the function sets ce, at and the other members of
+ *      @rx->ip
  * Context: softirq.
  * Return: false if the header has IPv4 options or IPv6 extensions: the batch must be dropped.
  */
@@ -46,7 +47,8 @@ enum nhca_rx_kind {
 
 /**
  * nhca_rx_decode - read the headers of a packet of a batch
- * @rx:      the batch, with @udp_off and @index of the packet, and other fields of the previous one
+ * @rx:      udp_off and index are those of the packet; all other members are those of the previous
+ *           packet of the batch
  * @udp_len: length of the packet's UDP payload in bytes
  * Context: softirq, RCU read side.
  * Return: enum nhca_rx_kind.

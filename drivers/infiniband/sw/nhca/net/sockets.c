@@ -312,7 +312,8 @@ static int nhca_vrfs_mark(struct nhca_net *nn)
 
 /*
  * Open the sockets of one VRF. A socket that is bound to a VRF and a socket that is bound to no
- * netdev may have the same port only if both have SO_REUSEPORT.
+ * netdev may have the same port only if both have SO_REUSEPORT, so set this option for the sockets
+ * outside of VRFs as well.
  */
 static int nhca_vrf_open(struct nhca_net *nn, int ifindex)
 {

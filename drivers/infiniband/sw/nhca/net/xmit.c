@@ -26,7 +26,7 @@
 #include "../wire/icrc.h"
 
 #define NHCA_DEFAULT_TTL	64
-/* bytes of pad and ICRC after the payload */
+/* maximum bytes of pad and ICRC after the payload */
 #define NHCA_TAIL_MAX		(3 + NHCA_ICRC_LEN)
 
 static_assert(NHCA_BURST_PACKETS <= NHCA_FLOW_BATCH);

@@ -141,7 +141,8 @@ bool nhca_zcopy_released(struct nhca_flow *flow, u32 seq);
  * @owner: as nhca_pageref_wait()
  *
  * Context: process, sleeps.
- * Return: false if the time of the wait is over.
+ * Return: true if the references are released; false if the owner has died and the wait has timed
+ * out.
  */
 bool nhca_zcopy_wait_flow(struct nhca_flow *flow, struct nhca_dev *dev,
 			  struct nhca_pageref_owner *owner);

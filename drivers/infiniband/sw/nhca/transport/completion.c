@@ -170,7 +170,7 @@ void nhca_sq_fail(struct nhca_qp *qp, enum ib_wc_status status)
 	lockdep_assert_held(&qp->sq.lock);
 	swr = list_first_entry(&qp->sq.inflight, struct nhca_swr, list);
 	nhca_swr_complete(qp, swr, status);
-	/* SQE is for UC and UD (IBTA 10.3.1.6) */
+	/* SQE is for UC, UD and GSI (IBTA 10.3.1.6) */
 	if (nhca_is_reliable(qp) || nhca_is_raw(qp))
 		nhca_qp_set_error(qp, -1);
 	else

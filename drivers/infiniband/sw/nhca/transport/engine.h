@@ -175,7 +175,7 @@ bool nhca_qpn_is_taken(u32 qpn);
 /* ---- qp.c ---- */
 
 /**
- * nhca_qp_grace - wait until no requester or responder runs that found the QP before it was hidden
+ * nhca_qp_grace - wait for requesters and responders that found the QP before it was hidden
  * Context: process, sleeps.  KUnit replaces this function.
  */
 void nhca_qp_grace(struct nhca_qp *qp);
@@ -192,7 +192,7 @@ void nhca_qp_grace(struct nhca_qp *qp);
 void nhca_qp_event(struct nhca_qp *qp, enum ib_event_type event);
 
 /**
- * nhca_qp_set_sqe - move a UC or UD QP to SQE: its send queue has failed (IBTA 10.3.1.6)
+ * nhca_qp_set_sqe - move a UC, UD or GSI QP to SQE: its send queue has failed (IBTA 10.3.1.6)
  * Context: any.
  */
 void nhca_qp_set_sqe(struct nhca_qp *qp);
@@ -399,7 +399,7 @@ bool nhca_loop_found(struct nhca_qp *qp, const struct nhca_rx *rx);
  * @rx: the datagram
  *
  * For half a second the sender may give datagrams with the same addresses and traffic class to @qp
- * without packets.
+ * without packets.  If lo has a packet socket or queueing discipline, the function does nothing.
  * Context: rq.lock of @qp held, BH disabled, RCU read side.
  */
 void nhca_loop_learn(struct nhca_qp *qp, const struct nhca_rx *rx);
@@ -599,7 +599,7 @@ void nhca_piggyback_reset(struct nhca_piggyback *piggyback);
 bool nhca_piggyback_waits(struct nhca_qp *qp, bool may_reply);
 
 /**
- * nhca_piggyback_drop - drop a waiting ACK, because a response is sent that acknowledges as much
+ * nhca_piggyback_drop - drop a waiting ACK, because another response acknowledges the same PSNs
  * nhca_piggyback_flush - send a waiting ACK, because no request will carry it
  * Context: rq.lock held; flush: RCU read side.
  */

@@ -32,9 +32,9 @@
  */
 #define NHCA_LOOP_BYTES	(32 << 10)
 /*
- * Jiffies for which a packet that was received allows the same-host path, and for which a packet
- * socket or queueing discipline that was found prevents the path.  After this time packets are sent
- * again, so a new rule of a packet filter takes effect within a second.
+ * A received packet allows the same-host path for this number of jiffies.  A packet socket or
+ * queueing discipline that was found prevents the path for this number of jiffies.  After this time
+ * packets are sent again, so a new rule of a packet filter takes effect within a second.
  */
 #define NHCA_LOOP_VALID	(HZ / 2)
 /* number of PSNs after which the peer's lock is released, so that other CPUs can take it */
@@ -126,7 +126,7 @@ static bool nhca_loop_connected(const struct nhca_qp *qp, const struct nhca_qp *
 	       (peer->av->ifindex == qp->av->ifindex || !nhca_addr_is_link(&qp->av->daddr));
 }
 
-/* Return: true if a request that comes now would have to wait for an earlier one, or for a page. */
+/* Return: true if a new request would have to wait for an earlier request, a page or a disk. */
 static __always_inline bool nhca_loop_waits(const struct nhca_rq *rq)
 {
 	return !list_empty(&rq->deferred) || nhca_fault_waiting(rq->fault);
@@ -191,7 +191,7 @@ static u32 nhca_loop_bytes(const struct nhca_qp *qp, const struct nhca_swr *swr,
 	return min(swr->length - swr->sent * qp->mtu, npsn * qp->mtu);
 }
 
-/* The peer has executed the step: advance as if the peer had sent an ACK. */
+/* The peer has executed the step: advance as if the peer's response had arrived. */
 static void nhca_loop_done(struct nhca_qp *qp, struct nhca_swr *swr, u32 npsn)
 {
 	struct nhca_sq *sq = &qp->sq;
@@ -302,7 +302,7 @@ u32 nhca_loop_step(struct nhca_qp *qp, struct nhca_swr *swr)
 	/* XRC, which uses one QP for each direction, and QPs with a rate limit send packets */
 	if (nhca_is_xrc(qp) || nhca_is_paced(qp))
 		return 0;
-	/* only READ, SEND and WRITE; and a step must not overtake requests that are in flight */
+	/* steps are only for READ, SEND and WRITE, and must not overtake packets in flight */
 	if ((nhca_swr_is_rd_atomic(swr) && !nhca_swr_is_read(swr)) ||
 	    qp->sq.una != psn || !READ_ONCE(nhca_same_host))
 		return 0;

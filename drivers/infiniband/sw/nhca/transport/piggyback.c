@@ -44,8 +44,8 @@ u32 nhca_piggyback_clock(void)
 static u32 nhca_piggyback_rtt(const struct nhca_qp *qp)
 {
 	/*
-	 * round-trip time in microseconds (nearly units of the clock), with the time for which the
-	 * peer's ACKs waited for replies
+	 * round-trip time in microseconds (nearly units of the clock), including the time for which
+	 * the peer's ACKs waited for replies
 	 */
 	u32 us = READ_ONCE(qp->sq.rtx->rtt) >> 3;
 
@@ -109,8 +109,8 @@ bool nhca_piggyback_waits(struct nhca_qp *qp, bool may_reply)
 
 	lockdep_assert_held(&qp->rq.lock);
 	/*
-	 * A peer that sends a request before its previous one is acknowledged does not wait for an
-	 * ACK, so the time until the reply counts from the newest request.
+	 * A peer that sends a request before its previous request is acknowledged does not wait for
+	 * an ACK, so the time until the reply counts from the newest request.
 	 */
 	if (req_at && now - req_at > nhca_piggyback_rtt(qp) && !atomic_read(&piggyback->pending))
 		nhca_piggyback_late(piggyback, false);

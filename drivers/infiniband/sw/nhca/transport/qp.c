@@ -45,7 +45,7 @@ void nhca_qp_event(struct nhca_qp *qp, enum ib_event_type event)
 
 	if (!qp->ibqp.event_handler)
 		return;
-	/* the handler of uverbs only queues the event for the program */
+	/* the handler of uverbs may run here, because it only queues the event for the program */
 	if (qp->user) {
 		nhca_qp_raise(qp, event);
 		return;
@@ -219,7 +219,7 @@ static int nhca_rq_init(struct nhca_qp *qp, struct ib_qp_cap *cap, struct nhca_r
 		cap->max_recv_sge = 0;
 		max_sge = srq->wq.max_sge;
 	} else if (nhca_is_xrc(qp)) {
-		/* an initiator never receives; a target receives from any SRQ of its domain */
+		/* an initiator never receives; a target receives from SRQs with any max_sge */
 		cap->max_recv_wr = 0;
 		cap->max_recv_sge = 0;
 		max_sge = NHCA_MAX_SGE;

@@ -613,7 +613,7 @@ void nhca_recv_doorbell(struct nhca_qp *qp);
 /**
  * struct nhca_batch - a batch of packets that is being received; zeroed before its first packet
  * @rx:     the current packet; the caller decodes it
- * @budget, @spent: maximum and number of copies of multicast packets, and of packets that QPs send
+ * @budget, @spent: copies of multicast packets, plus packets that QPs send: maximum, number so far
  * @qp:     QP of the previous packet.  The members @qp to @acked are private to rx.c
  * @held:   lock of @qp that is still held for the next packet, or NULL
  * @gen:    generation of @qp when @held was taken

@@ -87,7 +87,7 @@ void nhca_sq_kick(struct nhca_qp *qp);
 
 /**
  * nhca_sq_unlock - run the requester if nhca_sq.kicked is set, and release sq.lock
- * nhca_sq_unlock_budget - the same with a smaller budget than NHCA_BUDGET
+ * nhca_sq_unlock_budget - the same, with @budget in place of NHCA_BUDGET
  * @budget: as nhca_sq_run(), of all passes together; each pass also costs an eighth of NHCA_BUDGET
  * Context: sq.lock held, taken with spin_lock(); BH disabled, RCU read side not needed.
  * Return: budget used by packets, and by requests without packets.
@@ -116,8 +116,8 @@ void nhca_swr_hdr(const struct nhca_qp *qp, const struct nhca_swr *swr, struct n
  * @swr: the request, which has packets left to send; if the request has to fail, the function sets
  *       its status
  * Context: sq.lock held, BH disabled, RCU read side.
- * Return: 0; another value: no packet of @swr was sent.  If the function has not set the status,
- * nothing more can be sent now.
+ * Return: 0: packets were sent, or an unreliable QP has lost one; another value: no packet of @swr
+ * was sent.  If the function has not set the status, nothing more can be sent now.
  */
 int nhca_swr_send(struct nhca_qp *qp, struct nhca_swr *swr);
 

@@ -201,7 +201,7 @@ void nhca_resp_ack_due(struct nhca_qp *qp, const struct nhca_hdr *h)
 	lockdep_assert_held(&rq->lock);
 	/*
 	 * The ACK may wait if the message completes a receive, because the consumer may reply then.
-	 * On XRC another QP would send the reply.
+	 * On XRC another QP would send the reply, so the ACK does not wait.
 	 */
 	rq->ack_piggyback = (!rq->ack_due || rq->ack_piggyback) &&
 			    (h->info->flags & NHCA_OPF_LAST) &&
@@ -271,7 +271,7 @@ void nhca_resp_refused(struct nhca_qp *qp, const struct nhca_rx *rx)
  *
  * A peer that repeats a READ may have received the whole response by now, and would ignore even
  * this NAK.  So the QP does not go to error if the response is a repetition.  If the responder has
- * refused a later request before, the NAK of that request stays due.  In any case no data is
+ * already refused a later request, the NAK of that request stays due.  In any case no data is
  * read with the closed key.
  */
 static void nhca_resp_failed(struct nhca_qp *qp, struct nhca_res *res, int err)

@@ -267,7 +267,7 @@ static void nhca_rx_request(struct nhca_qp *qp, struct nhca_batch *b)
 	struct nhca_rx *rx = &b->rx;
 	u32 more;
 
-	/* the last ACK of a batch covers the earlier ones; XRC has another QP for each direction */
+	/* the last ACK of a batch covers the earlier ones; requests of XRC carry no ACKs */
 	if ((rx->hdr.caps & NHCA_CAP_ACKS) && qp->ibqp.qp_type == IB_QPT_RC &&
 	    nhca_rx_in_window(qp, rx) && nhca_rx_acks(rx, &b->acked))
 		b->acks = true;

@@ -110,11 +110,10 @@ static void nhca_sq_drained(struct nhca_qp *qp)
 
 /*
  * Return: true if the request has a fence, and an earlier READ, atomic, FLUSH or ATOMIC WRITE is
- * outstanding.
+ * outstanding (10.8.3.3).
  */
 static bool nhca_swr_fenced(const struct nhca_qp *qp, const struct nhca_swr *swr)
 {
-	/* 10.8.3.3 */
 	return (swr->wqe.flags & NHCA_SEND_FENCE) && qp->sq.rd_atomic;
 }
 

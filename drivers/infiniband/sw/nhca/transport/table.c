@@ -67,7 +67,7 @@ static int qpn_alloc(u32 *qpn, struct nhca_qp *qp)
 	if (!entry)
 		return -ENOMEM;
 	entry->qp = qp;
-	/* -EBUSY: the table is growing */
+	/* -EBUSY: the table is growing, so try again */
 	for (tries = 0; tries < QPN_TRIES && (err == -EEXIST || err == -EBUSY); tries++) {
 		entry->qpn = nhca_shuffle_next(&qpn_numbers);
 		*qpn = entry->qpn;
