@@ -189,22 +189,14 @@ enum nhca_wr_opcode {
  * of the transfer are placed or sent.  nhca_cqe.vendor_err is EALREADY if the transfer was complete
  * before.  If a write is canceled, or its rCxt released, while packets of the write are being sent,
  * a signaled write completes with IB_WC_WR_FLUSH_ERR, and an unsignaled one has no CQE.
- * Probe: the peer answers with a frame NHCA_FRAME_STATUS, unless a packet is lost.
- * Move (NHCA_FEATURE_MOVE): a third-party transfer.  The peer (chan.ah_id, remote_qpn, remote_key,
- * remote_rcxt) is the source; the struct nhca_rcxt_target that follows this struct names the
- * target.  The source writes from @remote_pvo to @local_pvo, which is a PVO of the target's host.
- * @notify has NHCA_NOTIFY_INITIATOR, and perhaps NHCA_NOTIFY_TARGET for the target.  The work
- * request completes when the request has been sent; NHCA_WC_CH_MOVE says that the target has placed
- * all bytes.  @segment is at most nhca_channel_info.segment of source and target less
- * NHCA_MOVE_HEADER.  A source that refuses the request answers with a frame NHCA_FRAME_STATUS,
- * whose status is NHCA_TRANSFER_FORBIDDEN, NHCA_TRANSFER_TOO_LONG or NHCA_TRANSFER_PROT_ERR.  With
- * NHCA_RCXT_WR_RETRANSMIT, the source sends @length bytes from @offset on again.
+ * Probe: the answer of the peer is a frame NHCA_FRAME_STATUS.  There is no answer if a packet is
+ * lost or dropped, for example because the peer's channel has released its rCxt.
  * Fence (NHCA_FEATURE_FENCE): the peer cancels the transfer of its rCxt.  The kernel uses only @tid
  * and both rCxts; the other fields are 0.  The peer answers with a frame NHCA_FRAME_STATUS, whose
  * status is NHCA_TRANSFER_FENCED or NHCA_TRANSFER_COMPLETE.  The peer does not answer if a packet
  * is lost, while it copies payload of the transfer, or while a write or read of its own channel
- * uses the rCxt: in these cases, post the fence again.  The peer never answers after its rCxt has
- * had a higher tid.
+ * uses the rCxt: in these cases, post the fence again.  The peer never answers after its rCxt was
+ * released or has had a higher tid.
  *
  * A malformed work request puts the channel into the error state.  A well-formed work request that
  * does not fit the state of its rCxts or the MTU completes in error, and nhca_cqe.vendor_err is an

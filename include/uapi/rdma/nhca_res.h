@@ -4,8 +4,8 @@
  * snapshot of the driver's state, in host byte order.  `rdma resource show -dd` shows the fields
  * by name, except oldest_wr_id of a queue pair, and keys, addresses and PVO of a region.
  *
- * The first field of each context is @size, its length in bytes.  Later drivers append fields and
- * never move one; a reader must not read more than @size bytes.
+ * The first field of each context is @size, the length of the context in bytes.  Later drivers
+ * append fields and never move an existing one.  A reader must not read more than @size bytes.
  */
 #ifndef NHCA_RES_H
 #define NHCA_RES_H
@@ -40,8 +40,8 @@
  *             fails
  * @rnr_retries_left: remaining retries after RNR NAKs; 7: no limit
  * @rnr_wait:  1: the RNR timer runs
- * @rto_backoff: the local ACK timeout is multiplied by 2 to this power, or by the module parameter
- *             max_backoff if that is less
+ * @rto_backoff: the local ACK timeout is multiplied by 2 to this power, but at most by the module
+ *             parameter max_backoff
  * @tlp_count: tail loss probes sent since the last progress
  * @srtt_us, @rttvar_us: smoothed round-trip time and its variation, in microseconds; 0: unknown
  * @oldest_opcode: enum nhca_wr_opcode of the oldest incomplete request; ~0: all are complete

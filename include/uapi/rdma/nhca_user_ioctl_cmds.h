@@ -191,8 +191,9 @@ enum nhca_direct_pool_methods {
  * NHCA_METHOD_DIRECT_POOL_ALLOC: make a pool.  BLOCKS __u32: number of blocks of one page each, at
  * least 16; RANGES __u32: maximum number of blocks of files in use at a time (waiting for memory,
  * being read or written, or kept for packets), from BLOCKS to 4 * BLOCKS, 0 for the default;
- * RESP_NUMBER __u32: for nhca_reg_mr_cmd.pool.  EINVAL: a number is out of bounds; ENOMEM; EDQUOT:
- * the user would have more than the share of one user (module parameter user_share).
+ * RESP_NUMBER __u32: for nhca_reg_mr_cmd.pool.  EINVAL: a number is out of bounds; ENOMEM: no
+ * memory, or the blocks of all pools would exceed the limit of the device; EDQUOT: the user would
+ * have more than the share of one user (module parameter user_share).
  */
 enum nhca_direct_pool_alloc_attrs {
 	NHCA_ATTR_DIRECT_POOL_ALLOC_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
@@ -209,8 +210,8 @@ enum nhca_direct_pool_free_attrs {
 /*
  * Methods of UVERBS_OBJECT_MR.  EINVAL: the region is not a region of a file or block device.
  * NHCA_METHOD_MR_DIRECT_QUERY: RESP is a struct nhca_direct_info.
- * NHCA_METHOD_MR_DIRECT_SYNC: make all acknowledged bytes of the region durable.  Another errno:
- * some of these bytes are not durable, or were lost since the last flush.
+ * NHCA_METHOD_MR_DIRECT_SYNC: make all acknowledged bytes of the region durable.  An errno other
+ * than EINVAL: some of these bytes are not durable, or were lost since the last flush.
  */
 enum nhca_mr_methods {
 	NHCA_METHOD_MR_DIRECT_QUERY = (1U << UVERBS_ID_NS_SHIFT),

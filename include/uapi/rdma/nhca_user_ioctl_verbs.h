@@ -73,11 +73,12 @@ struct nhca_channel_target {
  * @NHCA_CH_DROP_DUPLICATE: the packet was received before, or the transfer is complete
  * @NHCA_CH_DROP_ABORTED:  memory protection has refused an earlier packet of the transfer
  * @NHCA_CH_DROP_BUSY:     the rCxt is in use for another transfer; fence: a CPU copies payload of
- *                         the transfer; status: the write is complete at the peer, but packets of
- *                         this host still refer to pages of the write
+ *                         the transfer; status: the write is complete at the peer, but this host
+ *                         still sends packets of the write, or packets refer to its pages
  * @NHCA_CH_DROP_UNSOLICITED: a notice, a challenge or payload of a read: no request is outstanding
  * @NHCA_CH_DROP_MISMATCH: kind, sizes or PVO differ from those of the transfer with this tid
- * @NHCA_CH_DROP_NO_MEMORY: no memory for the bitmap of the transfer, or for an answer
+ * @NHCA_CH_DROP_NO_MEMORY: no memory for the bitmap of the transfer or for an answer, or a limit
+ *                         for bitmaps would be exceeded
  * @NHCA_CH_DROP_PVO_KEY:  PVO: no job memory has this key in this table
  * @NHCA_CH_DROP_PVO_JOB:  PVO: memory of another job
  * @NHCA_CH_DROP_PVO_RANGE: PVO: out of bounds
@@ -193,11 +194,11 @@ struct nhca_channel_info {
  * @reserved: 0
  *
  * The rights are IB_UVERBS_ACCESS_LOCAL_WRITE, _REMOTE_WRITE, _REMOTE_READ and _MW_BIND.  EBADF:
- * @fd is not open for reading, or for writing.  EINVAL: neither a file nor a block device; a range
- * that is empty, not aligned for direct I/O, or not in the file; no such pool or flag; SYNC without
- * a right to write.  EOPNOTSUPP: the file has no direct I/O; another right; rights to write and a
- * device with zones.  EPERM: the file is immutable or append-only, or the device read-only.
- * ETXTBSY: the file is a swap file.
+ * @fd is not open for reading, or for writing.  EINVAL: @fd is neither a file nor a block device;
+ * the range is empty, not aligned for direct I/O, or not in the file; @pool or a flag in @flags
+ * does not exist; SYNC without a right to write.  EOPNOTSUPP: the file has no direct I/O; a right
+ * that is not one of these four; rights to write and a device with zones.  EPERM: the file is
+ * immutable or append-only, or the device read-only.  ETXTBSY: the file is a swap file.
  */
 struct nhca_reg_mr_cmd {
 	__u32 kind;
@@ -216,7 +217,7 @@ struct nhca_reg_mr_cmd {
 
 /**
  * struct nhca_direct_info - a region of a file: NHCA_ATTR_MR_DIRECT_QUERY_RESP
- * @reads:      I/O requests of operations that read, which have ended
+ * @reads:      number of ended I/O requests of operations that read
  * @read_bytes: bytes that the I/O requests in @reads have read
  * @refills:    blocks that were read, but lost their memory to another operation before they were
  *              sent; a block that its operation still needs is read again
@@ -226,7 +227,7 @@ struct nhca_reg_mr_cmd {
  * @blocks:     blocks of the pool
  * @blocks_used: blocks in use now, by all regions of the pool
  * @blocks_most: largest number of blocks in use since the pool was made
- * @writes:     I/O requests that write, which have ended
+ * @writes:     number of ended I/O requests that write
  * @write_bytes: bytes that the I/O requests in @writes have written
  * @edges:      I/O requests that have read a block before a part of it was changed and written
  * @splits:     blocks that went to the disk before all bytes of the operation had arrived, because

@@ -94,7 +94,7 @@ static inline ssize_t nhca_vfs_iocb_iter_write(struct file *file, struct kiocb *
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
 #define NHCA_OLD_CREATE_CQ	/* create_cq takes struct ib_udata */
-/* In these kernels, bottom halves of a CPU exclude each other with PREEMPT_RT as well. */
+/* Not needed: in these kernels, bottom halves of a CPU exclude each other also with PREEMPT_RT. */
 #define local_lock_nested_bh(lock)	do { } while (0)
 #define local_unlock_nested_bh(lock)	do { } while (0)
 #endif

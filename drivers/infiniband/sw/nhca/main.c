@@ -159,8 +159,8 @@ static void nhca_report_port_event(struct ib_device *ibdev, struct net_device *n
 #endif
 
 /*
- * The netdev has become a port of a bond, team or bridge, which now receives the netdev's packets;
- * or the netdev is no longer such a port.
+ * NETDEV_CHANGEUPPER.  If the netdev joins a bond, team or bridge, this master receives the packets
+ * of the netdev, so the nhca device goes down.  If the netdev leaves the master, it comes up again.
  */
 static void nhca_upper_changed(struct nhca_dev *dev,
 			       const struct netdev_notifier_changeupper_info *info)
@@ -203,7 +203,7 @@ static void nhca_netdev_changed(struct nhca_dev *dev, unsigned long event, void 
 		/*
 		 * NETDEV_CHANGEADDR: the core replaces the GIDs.  The node GUID
 		 * identifies the device, so it does not change.
-		 * NETDEV_CHANGENAME: the driver looks up no netdev by its name.
+		 * NETDEV_CHANGENAME: the driver does not use the name, so nothing changes.
 		 */
 		break;
 	}
@@ -279,9 +279,9 @@ static int nhca_netdev_event(struct notifier_block *nb, unsigned long event, voi
 	struct ib_device *ibdev;
 
 	/*
-	 * Check for a VRF before the lookup of the device, because @ndev may have no device.  If a
-	 * VLAN above the netdev of a device joins or leaves a VRF, the GIDs of the VLAN move to
-	 * other sockets.
+	 * Check for a VRF before the lookup of the device, because the lookup finds no device for
+	 * a VLAN: the device is on the underlying netdev.  If a VLAN joins or leaves a VRF, the
+	 * GIDs of the VLAN move to other sockets.
 	 */
 	if (event == NETDEV_CHANGEUPPER &&
 	    netif_is_l3_master(((struct netdev_notifier_changeupper_info *)ptr)->upper_dev))
@@ -332,7 +332,7 @@ static void nhca_warn_roce(struct net_device *ndev, const struct ib_device *ibde
 			    dev_name(&ibdev->dev));
 }
 
-/* Return: 1 if @dev is an RDMA device: the search ends. */
+/* Return: 1 if @dev is an RDMA device, which ends the search; otherwise 0. */
 static int nhca_warn_sibling(struct device *dev, void *ndev)
 {
 	if (!dev->class || strcmp(dev->class->name, "infiniband"))
@@ -433,7 +433,7 @@ static void nhca_dev_describe(struct nhca_dev *dev, const char *name)
 	scnprintf(ibdev->node_desc, sizeof(ibdev->node_desc), "%s %s",
 		  init_utsname()->nodename, name);
 	ibdev->driver_def = nhca_uapi_defs;
-	/* Post and poll commands are not needed: rings are mapped, doorbells are ioctls. */
+	/* The other commands that the core does not enable are not needed: rings replace them. */
 	ibdev->uverbs_cmd_mask |= BIT_ULL(IB_USER_VERBS_CMD_REQ_NOTIFY_CQ);
 }
 
@@ -446,7 +446,7 @@ static int nhca_dev_setup(struct nhca_dev *dev, struct net_device *ndev, struct 
 
 	netdev_hold(ndev, &dev->netdev_tracker, GFP_KERNEL);
 	dev->netdev = ndev;
-	/* Kernel consumers may create AHs with interrupts disabled. */
+	/* LOCK_IRQ: kernel consumers may create AHs with interrupts disabled. */
 	xa_init_flags(&dev->ah_ids, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_IRQ | XA_FLAGS_ACCOUNT);
 	dev->ah_next = 1 + (get_random_u32() >> 9);
 	xa_init_flags(&dev->srq_ids, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
@@ -500,7 +500,7 @@ static void nhca_dealloc_driver(struct ib_device *ibdev)
 	debugfs_remove(dev->debugfs);
 	if (dev->nn) {
 		nhca_net_dev_del(dev->nn, dev);
-		/* Receive paths that found the device, by address or interface, are RCU readers. */
+		/* Wait for receive paths (RCU readers) that found it by address or interface. */
 		synchronize_rcu();
 	}
 	nhca_delayq_destroy(dev);
@@ -678,7 +678,7 @@ err_icrc:
 
 static void __exit nhca_exit(void)
 {
-	/* First no device can be added, then all are unregistered, then netdev events end. */
+	/* Order: no device can be added; then unregister all devices; then end netdev events. */
 	rdma_link_unregister(&nhca_link_ops);
 	nhca_addr_unnotify();
 	ib_unregister_driver(nhca_driver_id);

@@ -180,7 +180,7 @@ kuid_t nhca_user_of_cred(const struct cred *cred);
  * @users: the pools
  * @id:    uid in the initial user namespace
  * Context: process, sleeps.
- * Return: a counted reference, for nhca_user_put(); ERR_PTR(-ENOMEM).
+ * Return: a counted reference, for nhca_user_put(); ERR_PTR(-ENOMEM): no memory for a new account.
  */
 struct nhca_user *nhca_user_get(struct nhca_users *users, u32 id);
 
@@ -215,9 +215,10 @@ static inline struct nhca_user *nhca_user_find(struct nhca_users *users, u32 id)
 struct nhca_user *nhca_user_hold(struct nhca_user *user);
 
 /**
- * nhca_user_put - release a reference; free the record with the last one
- * @user: the record or NULL.  Before the last call all its amounts must have been given back.
- * Context: any.
+ * nhca_user_put - release a reference; free the account with the last one
+ * @user: the account or NULL.  Before the last reference is released, the amounts of all pools must
+ *        have been given back.
+ * Context: process, sleeps.
  */
 void nhca_user_put(struct nhca_user *user);
 

@@ -126,8 +126,8 @@ struct nhca_who {
  * @who:   the queue pair or channel
  * @which: the counter
  * @n:     the number to add
- * Context: BH disabled or RCU read side. Code that replaces @who->counters waits for such sections
- * before it frees the old counters.
+ * Context: BH disabled or RCU read side. Code that replaces @who->counters waits for an RCU grace
+ * period before it frees the old counters.
  */
 static inline void nhca_count_add(const struct nhca_who *who, enum nhca_counter which, u64 n)
 {
@@ -174,7 +174,7 @@ void nhca_counters_sum(struct nhca_counters __percpu *counters, u64 *values);
  * @port:  1, the only port
  * @index: ignored, because the function reads all counters
  * Context: process.
- * Return: the number of counters, or -EINVAL for another port.
+ * Return: the number of counters; -EINVAL: @port is not 1.
  */
 int nhca_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats,
 		      u32 port, int index);

@@ -2,7 +2,8 @@
 /*
  * Fault injection: the rules of a device, and the functions with which other rooms evaluate them.
  * rule.h defines rules, items and places; nhca_rule_stream() defines streams. While no device of
- * the host has a rule, a call of nhca_inject() or nhca_inject_at() costs one NOP (jump label).
+ * the host has a rule, or a link that a rule has taken down, a call of nhca_inject() or
+ * nhca_inject_at() costs one NOP (jump label).
  */
 #ifndef NHCA_OBSERVE_INJECT_H
 #define NHCA_OBSERVE_INJECT_H
@@ -108,7 +109,7 @@ void nhca_inject_show(struct nhca_inject *inj, struct seq_file *m);
 void nhca_inject_debugfs(struct nhca_inject *inj, struct dentry *dir);
 
 /**
- * nhca_inject_wanted - the part of nhca_inject_at() that runs if a device of the host has rules
+ * nhca_inject_wanted - the part of nhca_inject_at() that runs while nhca_inject_key is enabled
  * @inj:    the rules of the device
  * @points: BIT() of each place
  * Context: any.

@@ -93,7 +93,7 @@ static const struct nhca_kind kinds[NHCA_FAULT_KINDS] = {
 
 /* ---- opcodes ---- */
 
-/* Each name stands for all opcodes that have the flag in nhca_opinfo.flags */
+/* Each name stands for all opcodes whose nhca_opinfo.flags have the flag in the value */
 static const struct nhca_named opcode_groups[] = {
 	{ "request", NHCA_OPF_REQUEST },
 	{ "response", NHCA_OPF_RESPONSE },
@@ -116,7 +116,7 @@ static void opcode_word(const struct nhca_opinfo *info, char *word)
 	word[i] = '\0';
 }
 
-/* Return: true if the opcode has this name, with or without service: ud_send_only, send_only. */
+/* Return: true if @name is the opcode's, with or without its service: ud_send_only, send_only. */
 static bool opcode_is(const struct nhca_opinfo *info, const char *name)
 {
 	char word[NHCA_OPCODE_NAME];

@@ -33,8 +33,8 @@ enum nhca_fault_kind {
 enum nhca_fault_point {
 	NHCA_AT_SEND,		/* a QP sends a packet */
 	NHCA_AT_RECEIVE,	/* a packet for the device has arrived */
-	NHCA_AT_REQUEST,	/* RC: a request with the expected PSN is about to be executed */
-	NHCA_AT_BUFFER,		/* RC, UC: a message needs a receive */
+	NHCA_AT_REQUEST,	/* RC, XRC: a request with the expected PSN is to be executed */
+	NHCA_AT_BUFFER,		/* RC, XRC, UC: a message needs a receive */
 	NHCA_AT_CQE,		/* a completion of a QP is about to be posted */
 	NHCA_AT_MR,		/* a memory region is about to be created */
 };
@@ -142,8 +142,8 @@ bool nhca_rule_matches(const struct nhca_rule *r, enum nhca_fault_point at, u32 
  *
  * Context: any.
  * Return: two times the position of the QP, plus 1 for responses. The position counts from the QPN
- * that was the next to be allocated when the rule was added. For QPNs 0, 1 and multicast, which
- * have no position, the function uses the QPN plus the number of positions instead.
+ * that was the next to be allocated when the rule was added. Items without a QP (QPN 0), QP 1 and
+ * multicast have no position: for these the function uses the QPN plus the number of positions.
  */
 u32 nhca_rule_stream(const struct nhca_rule *r, u32 qpn, u8 opcode);
 

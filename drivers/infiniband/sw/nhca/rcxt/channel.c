@@ -261,7 +261,10 @@ static void channel_take_back_all(struct nhca_channel *ch)
 	}
 }
 
-/* Acquire @count rCxts, but at most CHANNEL_CHUNK.  Return: number of rCxts, or an error. */
+/*
+ * Acquire @count rCxts, but at most CHANNEL_CHUNK.
+ * Return: number of rCxts; -ENOMEM: no memory; or an error of nhca_rcxt_acquire().
+ */
 static int channel_acquire_some(struct nhca_channel *ch, u64 *ids, u32 count)
 {
 	struct nhca_rcxt_dev *rd = ch->rd;
@@ -288,7 +291,7 @@ int nhca_channel_acquire(struct nhca_channel *ch, u64 *ids, u32 count)
 	int n = 0;
 	u32 have;
 
-	/* nhca_rcxt_recover() releases all rCxts, so nothing may be acquired meanwhile */
+	/* while nhca_rcxt_recover() releases all rCxts, no rCxt may be acquired */
 	mutex_lock(&ch->rd->mutex);
 	if (nhca_channel_failed(ch))
 		n = -EIO;
@@ -325,7 +328,7 @@ static int channel_end_some(struct nhca_channel *ch, const u64 *ids, u32 count,
 	struct nhca_rcxt_id id;
 	u32 i;
 
-	/* nhca_rcxt_recover() must not release some of the rCxts meanwhile */
+	/* between the two loops, nhca_rcxt_recover() must not release some of the rCxts */
 	lockdep_assert_held(&ch->rd->mutex);
 	for (i = 0; i < count; i++) {
 		id = nhca_rcxt_id_of(ids[i]);

@@ -181,7 +181,7 @@ struct nhca_channel_counts {
  * @fault:   waits for page faults of work requests of packet mode; constant
  * @quantum: maximum cost of a turn, in units of NHCA_CH_SHARE
  * @threshold: if not 0, each @threshold-th completion counts as solicited.  Completions that the
- *           peer has marked, and unsuccessful ones, always do.  [0]: send CQ, [1]: receive CQ.
+ *           peer has marked, and unsuccessful ones, always count.  [0]: send CQ, [1]: receive CQ.
  *           nhca_channel_modify() changes @quantum and @threshold with WRITE_ONCE()
  * @completed: number of completions while @threshold was not 0, modulo 2^32; [0]: send CQ,
  *           [1]: receive CQ
@@ -642,8 +642,8 @@ void nhca_notice_forget(struct nhca_channel *ch, struct nhca_rcxt *rc);
  * @ch:   the channel
  * @cost: increased by the number of writes
  * Context: the channel's turn.
- * Return: true if there may be more such writes; false if none is left, or if packets still refer
- * to the pages of the first one: the release of these pages kicks the channel.
+ * Return: true if there may be more of these writes; false if none is left, or if packets still
+ * refer to the pages of the first write: the release of these pages kicks the channel.
  */
 bool nhca_notice_complete(struct nhca_channel *ch, u32 *cost);
 

@@ -585,7 +585,7 @@ static enum nhca_fetched fetch_cancel(struct nhca_channel *ch, const struct nhca
 /*
  * Cancel a transfer whose cancel is flushed.  The program may reuse the buffer of a read when the
  * cancel completes.  But a receive engine that has begun before the error state was set could still
- * place bytes.
+ * place bytes, so the flush of the cancel waits for copies.
  * Return: false if a CPU copies payload for the rCxt; the end of the copies kicks the channel.
  */
 static bool fetch_flush_cancel(struct nhca_channel *ch, const struct nhca_send_wqe *slot)

@@ -39,7 +39,7 @@ static u32 fifo_index(const struct nhca_fifo *fifo, u32 slot)
 
 static u32 fifo_take_unread(struct nhca_fifo *fifo)
 {
-	/* begin with the oldest slot: the program gives slots back in the order of their indices */
+	/* use the oldest slot first: the program gives slots back in the order of their indices */
 	u32 entries = nhca_ring_entries(&fifo->ring);
 	u32 slot = find_next_bit_wrap(fifo->unread, entries, fifo->prod & fifo->ring.mask);
 

@@ -7,9 +7,9 @@
  * After the completion that a notice causes, the program may reuse the buffer of a write.  So from
  * then on the send engine must make no packet of the buffer, and no packet may refer to its pages.
  * But the network stack may hold packets that the peer did not need, because they were
- * retransmitted or delayed (Documentation/rcxt.rst, "Buffers").  The rCxt of such a write waits in
- * nhca_channel.noticed until these packets are freed, and the write completes in the channel's next
- * turn.
+ * retransmitted or delayed (Documentation/rcxt.rst, "Buffers").  Then the rCxt of the write waits
+ * in nhca_channel.noticed until these packets are freed, and the write completes in the channel's
+ * next turn.
  */
 #include "engine.h"
 

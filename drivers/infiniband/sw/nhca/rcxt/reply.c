@@ -318,7 +318,7 @@ static struct nhca_sending *reply_new(struct nhca_channel *ch, const struct nhca
 	return s;
 }
 
-/* Send a challenge for a read request without a valid token, if the rCxt would accept it. */
+/* If the rCxt would accept a read request that has no valid token, send a challenge. */
 static void reply_read_unvalidated(struct nhca_channel *ch, const struct nhca_rx *rx)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;

@@ -412,10 +412,11 @@ static bool send_pass(struct nhca_channel *ch, int *left)
 }
 
 /*
- * End transfers and flush work requests of a channel in the error state, NHCA_CH_FORGET in a turn:
- * peers may have requested very many reads, and user space may post as fast as this loop flushes.
+ * End transfers and flush work requests of a channel in the error state, at most NHCA_CH_FORGET in
+ * a turn: peers may have requested very many reads, and user space may post as fast as this loop
+ * flushes.
  * Return: number of transfers and work requests.  If it is NHCA_CH_FORGET, there may be more of
- * them; otherwise an event calls nhca_drr_ready() for those that are left.
+ * them; otherwise, if any are left, an event will call nhca_drr_ready().
  */
 static u32 send_forget(struct nhca_channel *ch)
 {

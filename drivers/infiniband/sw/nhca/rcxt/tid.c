@@ -448,7 +448,7 @@ enum nhca_rcxt_verdict nhca_rcxt_fence(struct nhca_rcxt_pool *pool, struct nhca_
 
 /* ---- the channel's own work ---- */
 
-/* Return: 0 if the channel may begin a transfer with this tid, or an error. */
+/* Return: 0 if the channel may begin the transfer; errors as nhca_rcxt_begin_write(). */
 static int may_begin(const struct nhca_rcxt *rc, u32 tid, u32 total, u32 segment)
 {
 	if (tid <= rc->tid || !nhca_rcxt_sizes_ok(total, segment))

@@ -14,8 +14,8 @@
 #include "../transport/qp.h"
 
 /*
- * nhca_dev.stats has plain pointers.  On x86, per-CPU pointers are in another address space of the
- * compiler.
+ * nhca_dev.stats stores plain pointers.  On x86, per-CPU pointers are in another address space of
+ * the compiler, so the conversion needs casts.
  */
 static void *counters_entry(struct nhca_counters __percpu *counters)
 {
@@ -50,7 +50,7 @@ void nhca_counter_init(struct rdma_counter *counter)
 
 /*
  * Allocate memory and number for a counter that gets its first queue pair.
- * Return: 0; -ENOMEM; -EBUSY: all numbers are in use.
+ * Return: 0; -ENOMEM: no memory; -EBUSY: all numbers are in use.
  */
 static int nhca_counter_begin(struct nhca_dev *dev, struct rdma_counter *counter)
 {
@@ -79,7 +79,7 @@ int nhca_counter_bind_qp(struct rdma_counter *counter, struct ib_qp *ibqp, u32 p
 	struct nhca_qp *qp = to_nhca_qp(ibqp);
 	int err = 0;
 
-	/* The core locks only @counter, so another request may bind the QP to another counter. */
+	/* The core locks only @counter: a concurrent request may bind the QP to another counter. */
 	mutex_lock(&qp->modify);
 	if (ibqp->counter)
 		err = -EBUSY;
@@ -110,7 +110,10 @@ int nhca_counter_dealloc(struct rdma_counter *counter)
 
 	struct nhca_counters __percpu *counters;
 
-	/* No QP counts in these counters any more, and readers hold the lock. */
+	/*
+	 * No QP counts in these counters any more, and readers hold the lock: so after the erase
+	 * nobody accesses the counters.
+	 */
 	xa_lock(&dev->stats);
 	counters = entry_counters(__xa_erase(&dev->stats, counter->id));
 	if (counters)

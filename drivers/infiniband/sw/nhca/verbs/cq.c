@@ -144,8 +144,8 @@ int nhca_modify_cq(struct ib_cq *ibcq, u16 count, u16 period_us)
 
 /*
  * Exchange the ring of the CQ for @ring.
- * Return: 0: @ring is the old ring now; -EINVAL: as nhca_cq_move_step(); -EINTR: the process was
- * killed.
+ * Return: 0: @ring is the old ring now; -EINVAL: @ring is too small for the unpolled entries, or
+ * user space has stored an impossible consumer index; -EINTR: the process was killed.
  */
 static int nhca_cq_swap(struct nhca_cq *cq, struct nhca_ring *ring)
 {

@@ -92,7 +92,7 @@ DEFINE_SHOW_ATTRIBUTE(opcodes);
  * ib_device_ops.enable_driver: make the directory of the device.  nhca_dealloc_driver() removes the
  * directory.  If an older device, which was renamed, already has a directory of this name, the new
  * device gets no directory.  The core calls this function again after it has moved the device to
- * another network namespace.
+ * another network namespace; then the directory exists already.
  */
 int nhca_enable_driver(struct ib_device *ibdev)
 {

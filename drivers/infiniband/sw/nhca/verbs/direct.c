@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Regions of files and block devices: pools of a process, and the query of a region.
+ * Regions of files and block devices: pools of a process, and query and sync of a region.
  */
 #include "objects.h"
 #include "../direct/direct.h"
@@ -13,7 +13,10 @@
 
 #define DIRECT_FLAGS	(NHCA_DIRECT_SYNC | NHCA_DIRECT_FLUSH_GLOBAL | NHCA_DIRECT_FLUSH_PERSISTENT)
 
-/* Return: the FLUSH rights in @flags.  An RDMA core before 6.2 refuses access bits of FLUSH. */
+/*
+ * Return: the FLUSH rights that @flags request.  nhca's own command has these flags, because an
+ * RDMA core before 6.2 refuses the access bits of FLUSH.
+ */
 static int direct_flush_rights(u32 flags)
 {
 	return (flags & NHCA_DIRECT_FLUSH_GLOBAL ? IB_ACCESS_FLUSH_GLOBAL : 0) |

@@ -14,7 +14,7 @@
 #define UVERBS_MODULE_NAME nhca
 #include <rdma/uverbs_named_ioctl.h>
 
-/* Return: the driver's QP.  A handle from ibv_open_qp() names another struct ib_qp, of the core. */
+/* Return: the driver's QP.  After ibv_open_qp(), the handle names a struct ib_qp of the core. */
 static struct nhca_qp *doorbell_qp(const struct uverbs_attr_bundle *attrs, u16 handle)
 {
 	struct ib_qp *ibqp = uverbs_attr_get_obj(attrs, handle);

@@ -23,7 +23,7 @@ struct nhca_ib_flow {
  * Let a rule require that a field has the value @val in the bits of @val_mask.
  * @key, @mask: the field in the key and in the mask of the rule
  * @size: bytes of the field
- * Return: 0; -EINVAL: the rule already requires another value of such a bit.
+ * Return: 0; -EINVAL: the rule already requires the other value of one of these bits.
  */
 static int nhca_spec_want(void *key, void *mask, const void *val, const void *val_mask,
 			  size_t size)
@@ -159,7 +159,7 @@ struct ib_flow *nhca_create_flow(struct ib_qp *ibqp, struct ib_flow_attr *attr,
 	struct nhca_ib_flow *flow;
 	int err;
 
-	/* The core also allows flows of UD QPs. */
+	/* The core also allows flows of UD QPs, which the driver does not support. */
 	if (ibqp->qp_type != IB_QPT_RAW_PACKET)
 		return ERR_PTR(-EOPNOTSUPP);
 	if (udata && udata->inlen && !ib_is_udata_cleared(udata, 0, udata->inlen))

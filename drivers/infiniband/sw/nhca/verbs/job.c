@@ -12,7 +12,8 @@
 
 /*
  * Get the job whose number is in an attribute.
- * Return: a counted reference, for nhca_job_put(), or ERR_PTR.  A region takes another reference.
+ * Return: a counted reference, for nhca_job_put(): a region takes a reference of its own; ERR_PTR:
+ * the attribute cannot be read, or an error of nhca_job_get().
  */
 static struct nhca_job *job_of(const struct uverbs_attr_bundle *attrs, u16 attr)
 {

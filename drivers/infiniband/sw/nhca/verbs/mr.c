@@ -15,7 +15,7 @@
 
 /*
  * A device may ignore optional rights.  nhca ignores relaxed ordering, the only optional right,
- * because a CPU that copies bytes has no such mode.
+ * because a CPU that copies bytes cannot relax their order on request.
  */
 int nhca_check_access(int access)
 {
@@ -154,8 +154,8 @@ struct ib_mr *nhca_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length
 #endif
 
 /*
- * Make a region that replaces @old, which the core then destroys.  The keys of @old are closed
- * here, so that no window can be bound to @old: the core cannot destroy a region with a window.
+ * Make a region that replaces @old, which the core then destroys.  The core cannot destroy a region
+ * to which a window is bound, so the keys of @old are closed here: then no window can be bound.
  */
 static struct ib_mr *nhca_mr_replace(struct ib_mr *old, struct ib_pd *ibpd, u64 start,
 				     u64 length, u64 iova, int access)
@@ -272,7 +272,7 @@ int nhca_advise_mr(struct ib_pd *ibpd, enum ib_uverbs_advise_mr_advice advice, u
 int nhca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {
 	struct nhca_dev *dev = to_nhca_dev(ibmr->device);
-	/* rereg may have moved the region to another domain, but that one has the same owner */
+	/* rereg may have moved the region to another domain, but both have the same owner */
 	struct nhca_user *owner = to_nhca_pd(ibmr->pd)->owner;
 	int err;
 

@@ -22,7 +22,10 @@ static inline struct nhca_ucontext *nhca_udata_uc(struct ib_udata *udata)
 	return rdma_udata_to_drv_context(udata, struct nhca_ucontext, ibuc);
 }
 
-/* Return: the account for an object that a verb creates; NULL: kernel, or CAP_SYS_RESOURCE. */
+/*
+ * Return: the account for an object that a verb creates; NULL: the creator is the kernel, or had
+ * CAP_SYS_RESOURCE when it opened the device.
+ */
 static inline struct nhca_user *nhca_udata_user(struct ib_udata *udata)
 {
 	struct nhca_ucontext *uc = nhca_udata_uc(udata);
@@ -44,7 +47,7 @@ static inline int nhca_obj_get(struct nhca_dev *dev, struct nhca_user *user, enu
 	return nhca_pool_charge(&dev->users, user, pool, 1) ? -ENOMEM : 0;
 }
 
-/* Undo nhca_obj_get().  Any context */
+/* Undo nhca_obj_get().  Context: any. */
 static inline void nhca_obj_put(struct nhca_dev *dev, struct nhca_user *user, enum nhca_pool pool)
 {
 	nhca_pool_uncharge(&dev->users, user, pool, 1);
@@ -59,7 +62,7 @@ static inline void nhca_obj_put(struct nhca_dev *dev, struct nhca_user *user, en
  * An older provider has a shorter buffer, and gets only the fields that fit.  A newer provider has
  * a longer buffer, whose rest the function clears.
  * Context: process, sleeps.
- * Return: 0 or -EFAULT.
+ * Return: 0; -EFAULT: the buffer is not writable memory of the process.
  */
 static inline int nhca_respond(struct ib_udata *udata, void *resp, size_t len)
 {
@@ -78,8 +81,8 @@ static inline int nhca_respond(struct ib_udata *udata, void *resp, size_t len)
  * An older provider sends fewer bytes, and the function sets the rest of @cmd to 0.  A newer
  * provider may send more bytes, which must be 0.
  * Context: process, sleeps.
- * Return: 0; -EFAULT; -EINVAL: fewer than @least bytes; -EOPNOTSUPP: a field that this driver does
- * not know is not 0.
+ * Return: 0; -EFAULT: the command is not in readable memory of the process; -EINVAL: the command
+ * has fewer than @least bytes; -EOPNOTSUPP: a field that this driver does not know is not 0.
  */
 static inline int nhca_request(struct ib_udata *udata, void *cmd, size_t len, size_t least)
 {
@@ -212,15 +215,18 @@ void nhca_qp_uncount(struct nhca_qp *qp);
  * struct nhca_qp_ops - what differs between kinds of QPs
  * @create: called by nhca_create_qp(), which has set dev, who and user of the QP.  The function
  *          counts the QP by nhca_qp_count(), and undoes the count if it fails.
- *          Return: 0; -EOPNOTSUPP, -EINVAL: wrong attributes; -ENOMEM; errors of nhca_request(),
- *          nhca_respond(), nhca_qpn_reserve(), nhca_qp_init() and nhca_channel_create().
+ *          Return: 0; -EOPNOTSUPP: the driver does not support an attribute; -EINVAL: an attribute
+ *          exceeds its limit or contradicts another one; -ENOMEM: no memory, or a limit of
+ *          nhca_qp_count(); errors of nhca_request(), nhca_respond(), nhca_qpn_reserve(),
+ *          nhca_qp_init() and nhca_channel_create().
  * @modify: called by nhca_modify_qp()
  * @query:  called by nhca_query_qp(): fill in all attributes except capabilities and current state
  * @destroy: called by nhca_destroy_qp(): undo @create except the count; no steering rule refers to
  *          the QP any more.  @query and @dump may still be running: before the function frees what
  *          these use, it waits for an RCU grace period
  * @dump:   add the state of the QP to a netlink message, as a struct if @raw is true.
- *          Return: 0, -EMSGSIZE; -EOPNOTSUPP: this kind of QP has no struct.
+ *          Return: 0; -EMSGSIZE: the message has no room; -EOPNOTSUPP: this kind of QP has no
+ *          struct.
  *
  * All these functions run in process context.  @query and @dump run in RCU read-side sections; the
  * others may sleep.  Posts, doorbells and packets do not call functions of the table, because an
@@ -298,7 +304,9 @@ extern const struct uapi_definition nhca_direct_defs[];
  * @length, @iova, @access: the core's part
  * @udata:  argument of the verb
  * Context: process, sleeps.
- * Return: the region; ERR_PTR: -EINVAL: no such pool; or as nhca_mr_direct().
+ * Return: the region; ERR_PTR: -EINVAL: the process has no pool @cmd->pool, or @cmd has an unknown
+ * flag or a reserved field that is not 0; -EOPNOTSUPP: the driver has no direct/; or as
+ * nhca_mr_direct().
  */
 struct ib_mr *nhca_reg_direct(struct ib_pd *ibpd, const struct nhca_reg_mr_cmd *cmd, u64 length,
 			      u64 iova, int access, struct ib_udata *udata);
@@ -337,7 +345,7 @@ int nhca_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
  * nhca_check_access - check the rights of a region that is not an on-demand region
  * @access: a mask of enum ib_access_flags
  * Context: any.
- * Return: 0; -EOPNOTSUPP: a right that no such region can have; -EINVAL: remote write or atomic
+ * Return: 0; -EOPNOTSUPP: a right that these regions cannot have; -EINVAL: remote write or atomic
  * without local write.
  */
 int nhca_check_access(int access);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Protection domains.  A PD has no state but its owner: the driver compares addresses of struct
- * ib_pd.
+ * Protection domains.  A PD has no state but its owner.  To check whether two objects belong to the
+ * same PD, the driver compares addresses of struct ib_pd.
  */
 #include "objects.h"
 #include "../memory/memory.h"

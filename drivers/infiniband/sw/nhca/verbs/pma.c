@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Performance management agent (IBTA 16.1): answers requests for the counters of the port.  The
- * RDMA core sends such requests for the files in /sys/class/infiniband/NAME/ports/1/counters.
+ * Performance management agent (IBTA 16.1): answers requests for the counters of the port.  A read
+ * of a file in /sys/class/infiniband/NAME/ports/1/counters makes the RDMA core send a request.
  */
 #include <rdma/ib_mad.h>
 #include <rdma/ib_pma.h>
@@ -33,8 +33,8 @@ static void nhca_pma_class_port_info(struct ib_pma_mad *out)
 }
 
 /*
- * Return: number of packets that were damaged or malformed, without those that only the addressed
- * QP refuses.
+ * Return: number of packets that were damaged or malformed.  Packets that are valid, but that the
+ * addressed QP refuses, do not count.
  */
 static u64 nhca_pma_rcv_errors(const u64 *v)
 {
@@ -67,8 +67,8 @@ static void nhca_pma_counters_ext(const u64 *v, struct ib_pma_mad *out)
 	struct ib_pma_portcounters_ext *c = (struct ib_pma_portcounters_ext *)out->data;
 	u64 sent = v[NHCA_CNT_SENT_PKTS], rcvd = v[NHCA_CNT_RCVD_PKTS];
 	/*
-	 * A packet that a CPU counts meanwhile may be in the multicast sum, but not in the sum of
-	 * all packets.  The limit keeps the differences below from becoming negative.
+	 * A packet that a CPU counted while the sums were made may be in the multicast sum, but not
+	 * in the sum of all packets.  min() keeps the differences below from becoming negative.
 	 */
 	u64 sent_mcast = min(v[NHCA_CNT_SENT_MCAST_PKTS], sent);
 	u64 rcvd_mcast = min(v[NHCA_CNT_RCVD_MCAST_PKTS], rcvd);
@@ -93,7 +93,7 @@ static void nhca_pma_counters_ext(const u64 *v, struct ib_pma_mad *out)
  */
 static u16 nhca_pma_get(const u64 *values, struct ib_pma_mad *out)
 {
-	/* both attributes have PortSelect in the same byte */
+	/* PortCounters and PortCountersExtended have PortSelect in the same byte */
 	u8 port = ((struct ib_pma_portcounters *)out->data)->port_select;
 	bool known = port == NHCA_PORT || port == NHCA_PMA_ALL_PORTS;
 

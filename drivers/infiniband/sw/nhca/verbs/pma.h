@@ -9,7 +9,7 @@ struct ib_mad;
 
 /**
  * nhca_pma_answer - answer a request of class PerfMgmt
- * @values: the counters of the port, by enum nhca_counter; needed only for that class
+ * @values: the counters of the port, by enum nhca_counter; not read for requests of other classes
  * @in:     the request
  * @out:    becomes the response
  *

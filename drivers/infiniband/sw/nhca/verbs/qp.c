@@ -21,7 +21,11 @@
 #define NHCA_MAX_TIMER	31
 #define NHCA_MAX_RETRY	7
 
-/* Check type, CQs and SRQ of a new QP.  Return: 0, -EINVAL, -EOPNOTSUPP. */
+/*
+ * Check type, CQs and SRQ of a new QP.
+ * Return: 0; -EOPNOTSUPP: the driver does not support the type, or not for kernel consumers;
+ * -EINVAL: a CQ or the XRC domain is missing, or a type that cannot have an SRQ has one.
+ */
 static int nhca_qp_check_type(const struct ib_qp_init_attr *init, bool user)
 {
 	switch (init->qp_type) {
@@ -254,7 +258,7 @@ static void transport_query(struct nhca_qp *qp, struct ib_qp_attr *attr)
 {
 	const struct nhca_qp_attr *from = &qp->attr;
 
-	/* Attributes change only with both locks held, so one lock is enough to read them. */
+	/* Attributes change only with rq.lock and sq.lock held: to read them, one is enough. */
 	spin_lock_bh(&qp->rq.lock);
 	*attr = (struct ib_qp_attr) {
 		.qp_state = READ_ONCE(qp->state),

@@ -83,9 +83,9 @@ static int res_table(struct sk_buff *msg, const struct nhca_res_field *fields, u
 /*
  * ---- queue pairs and channels ----
  *
- * The core reports qpn, type, state, dest_qpn, sq_psn and rq_psn.  The table does not show
- * oldest_wr_id, because programs use pointers as wr_id, and any user may read the table.  The raw
- * struct has this field, because reading the struct needs CAP_NET_ADMIN.
+ * The core reports qpn, type, state, dest_qpn, sq_psn and rq_psn, so the table omits them.  The
+ * table also omits oldest_wr_id, because programs use pointers as wr_id, and any user may read the
+ * table.  The raw struct has this field, because reading the struct needs CAP_NET_ADMIN.
  */
 
 static const struct nhca_res_field qp_fields[] = {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * XRC domains.  An XRC domain has no state but its owner: the driver compares addresses of struct
- * ib_xrcd.  The core has the list of the QPs in a domain.
+ * XRC domains.  An XRC domain has no state but its owner.  To check whether a QP and an SRQ belong
+ * to the same domain, the driver compares addresses of struct ib_xrcd.  The core has the list of
+ * the QPs in a domain.
  */
 #include "objects.h"
 
