@@ -11,7 +11,7 @@
 
 #include "nhca.h"
 
-/* The length of a uverbs attribute has 16 bits: 4096 ids of 8 bytes are 32 KiB. */
+/* Maximum ids in a call: 4096 ids have 32 KiB, and a uverbs attribute has less than 64 KiB. */
 #define MAX_RCXTS 4096
 
 /* nhca_destroy_qp() frees a channel, like any other QP, through a pointer to the QP. */

@@ -92,7 +92,7 @@ struct nhcadv_job_mem *nhcadv_reg_job_mem(struct ibv_context *context, uint32_t 
 	mem->addr = addr;
 	/*
 	 * As for memory regions: without ibv_dontfork_range(), copy-on-write after fork() could
-	 * give the parent other pages than those that are registered.
+	 * give the parent new pages, while the old pages stay registered.
 	 */
 	if (ibv_dontfork_range(addr, length)) {
 		ret = errno;

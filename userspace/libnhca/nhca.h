@@ -112,7 +112,7 @@ struct nhca_wq {
  * @arming: protects nhca_ring_hdr.arm_seq and @moderated.  A resize takes @lock and then @arming.
  *          Arming does not take @lock, because a thread that holds @lock between ibv_start_poll()
  *          and ibv_end_poll() may arm
- * @moderated: the CQ has moderation, so each arm needs a system call
+ * @moderated: the CQ has or had moderation, so each arm needs a system call
  * @lock:   protects the members below it and the consumption of entries.  @lock is held from
  *          ibv_start_poll() to ibv_end_poll(), and during a resize.  See nhca_cq_lock()
  * @notified: the last arm_seq for which a poll has sent ibv_cmd_req_notify_cq(); see
@@ -333,7 +333,7 @@ static inline void *nhca_slot(const struct nhca_ring *ring, uint32_t index)
  * @stride: bytes of an entry: nhca_send_stride(), nhca_recv_stride(), ...
  * @type: NHCADV_RES_TYPE_*
  * @mem: output: the memory, for the command to the kernel; zeros: the kernel allocates the ring
- * Return: 0 or ENOMEM.
+ * Return: 0; ENOMEM: the allocator of the application returned NULL.
  */
 int nhca_ring_place(struct nhca_ring *ring, struct ibv_pd *pd, uint32_t entries,
 		    size_t stride, uint64_t type, struct nhca_ring_mem *mem);
@@ -342,7 +342,7 @@ int nhca_ring_place(struct nhca_ring *ring, struct ibv_pd *pd, uint32_t entries,
  * nhca_ring_map - map a ring that the kernel has created
  * @ring: zeros, or the result of nhca_ring_place()
  * @context: the device
- * @info: description of the ring by the kernel; zeros: the object has no such ring
+ * @info: description of the ring by the kernel; zeros: the object does not have this ring
  * @entry: minimum size of an entry in bytes
  * Return: 0, EPROTO (@info is invalid), or an errno of mmap(2).
  */
@@ -489,7 +489,7 @@ int nhca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
  *
  * The kernel raises no event for these entries, because it raises an event only with a new entry.
  * Context: nhca_cq_lock().
- * Return: true, but only once for each arm, if such entries are left.  The caller must then send
+ * Return: true, but only once for each arm, if the poll leaves entries.  The caller must then send
  * ibv_cmd_req_notify_cq() after the unlock.
  */
 bool nhca_cq_leaves(struct nhca_cq *cq, uint32_t prod);

@@ -125,9 +125,9 @@ struct nhcadv_channel_init_attr {
  *
  * The channel is an extended queue pair: see ibv_qp_to_qp_ex().  ibv_destroy_qp() closes the
  * channel, even if transfers are not complete.
- * Return: the channel, or NULL with errno EOPNOTSUPP, EPERM (the job belongs to another user),
- * EINVAL (@attr_ex or @attr), or ENOMEM (no memory, the rings exceed RLIMIT_MEMLOCK, or no more QPs
- * are left for the user or on the device).
+ * Return: the channel, or NULL with errno EOPNOTSUPP (also: another qp_type, an unknown comp_mask,
+ * an SRQ), EPERM (the job belongs to another user), EINVAL (another member is invalid), or ENOMEM
+ * (no memory, RLIMIT_MEMLOCK exceeded, or no more QPs are left for the user or on the device).
  */
 struct ibv_qp *nhcadv_create_channel(struct ibv_context *context,
 				     struct ibv_qp_init_attr_ex *attr_ex,
@@ -144,8 +144,8 @@ enum nhcadv_channel_attr_mask {
  * struct nhcadv_channel_attr - attributes of a channel that can change
  * @recv_threshold, @send_threshold: with a threshold of n, every n-th completion on the receive
  *        (send) CQ is solicited: the completion raises an event if ibv_req_notify_cq() has armed
- *        the CQ with solicited_only.  Default: 1.  0: only completions in error, and completions
- *        of packets that the peer sent with IBV_SEND_SOLICITED, which are always solicited
+ *        the CQ with solicited_only.  Default: 1; 0: none of them.  Completions in error, and of
+ *        packets that the peer sent with IBV_SEND_SOLICITED, are always solicited
  * @quantum: as in struct nhcadv_channel_init_attr
  */
 struct nhcadv_channel_attr {
@@ -297,8 +297,8 @@ int nhcadv_query_channel(struct ibv_qp *qp, struct nhcadv_channel_info *info);
  * @count: 1 to nhcadv_device_attr.max_rcxts
  *
  * The first transfer of an rCxt has a tid of 1 or more.
- * Return: 0, ENOSPC (the pool of the device has too few free rCxts), EDQUOT (the user would exceed
- * its share of the pool), EIO (channel in the error state), ENOMEM, EINVAL (@count), or EOPNOTSUPP.
+ * Return: 0, ENOSPC (the device has too few free rCxts), EDQUOT (the user would exceed its share),
+ * EIO (channel in the error state), ENOMEM (no memory), EINVAL (@count is invalid), or EOPNOTSUPP.
  */
 int nhcadv_acquire_rcxts(struct ibv_qp *qp, uint64_t *ids, uint32_t count);
 
@@ -309,7 +309,7 @@ int nhcadv_acquire_rcxts(struct ibv_qp *qp, uint64_t *ids, uint32_t count);
  * @count: 1 to nhcadv_device_attr.max_rcxts
  *
  * When the call returns, the kernel neither places nor sends bytes for these rCxts.
- * Return: 0, ENOENT (an id does not belong to the channel), EINVAL (@count), or EOPNOTSUPP.
+ * Return: 0, ENOENT (the channel does not own an rCxt), EINVAL (@count is invalid), or EOPNOTSUPP.
  */
 int nhcadv_release_rcxts(struct ibv_qp *qp, const uint64_t *ids, uint32_t count);
 
@@ -424,7 +424,7 @@ enum nhcadv_notify {
  * @total:       bytes of the transfer; a transfer of 0 bytes has completions like any other
  * @segment:     payload of each packet in bytes, a multiple of 4; only the last packet may have
  *               less.  At most nhcadv_channel_info.segment of both ends.  0: the maximum of this
- *               end; such a transfer can be neither retransmitted nor probed
+ *               end; but a transfer with segment 0 can be neither retransmitted nor probed
  * @notify:      NHCADV_NOTIFY_*
  */
 struct nhcadv_transfer {
@@ -462,8 +462,8 @@ struct nhcadv_target {
  * IBV_SEND_SIGNALED requests the completion NHCADV_WC_LOCAL.  Only for nhcadv_wr_packet():
  * IBV_SEND_SOLICITED makes the completion at the peer a solicited one, and IBV_SEND_INLINE is
  * ignored.  Other flags are invalid.  ibv_wr_complete() returns the first error (EINVAL: invalid
- * argument; ENOMEM: the send FIFO has too few free slots; EOPNOTSUPP), and then posts none of the
- * work requests.  A slot is free again when its work request and all earlier ones are done.
+ * argument; ENOMEM: too few free slots in the send FIFO; EOPNOTSUPP: see nhcadv_wr_fence()), and
+ * then posts nothing.  A slot is free again when its work request and all earlier ones are done.
  */
 struct nhcadv_qp_ex {
 	uint64_t comp_mask;
@@ -602,6 +602,104 @@ static inline void nhcadv_wr_move(struct nhcadv_qp_ex *qp, const struct nhcadv_p
 {
 	qp->wr_move(qp, source, target, transfer);
 }
+
+/* The rCxt of this end */
+static inline uint64_t nhcadv_wc_read_rcxt(struct nhcadv_cq *cq)
+{
+	return cq->wc_read_rcxt(cq);
+}
+
+static inline uint32_t nhcadv_wc_read_tid(struct nhcadv_cq *cq)
+{
+	return cq->wc_read_tid(cq);
+}
+
+/* The index for nhcadv_frame(); any uint32_t may be a valid index */
+static inline uint32_t nhcadv_wc_read_frame(struct nhcadv_cq *cq)
+{
+	return cq->wc_read_frame(cq);
+}
+
+/* The QP number of the peer's channel */
+static inline uint32_t nhcadv_wc_read_src_channel(struct nhcadv_cq *cq)
+{
+	return cq->wc_read_src_channel(cq);
+}
+
+/* ---- the receive FIFO ---- */
+
+/* nhcadv_frame.kind */
+enum nhcadv_frame_kind {
+	NHCADV_FRAME_PACKET	= 1,	/* a packet of nhcadv_wr_packet() */
+	NHCADV_FRAME_STATUS	= 2,	/* answer to nhcadv_wr_probe() or nhcadv_wr_fence() */
+};
+
+/* nhcadv_frame.status: state of the transfer at the rCxt that was probed or fenced */
+enum nhcadv_transfer_status {
+	NHCADV_TRANSFER_COMPLETE	= 0,	/* all bytes are in place */
+	NHCADV_TRANSFER_PARTIAL	= 1,	/* packets are missing: see nhcadv_frame_has() */
+	NHCADV_TRANSFER_NONE	= 2,	/* no packet arrived, or the rCxt has another transfer */
+	NHCADV_TRANSFER_PROT_ERR = 3,	/* refused by memory protection; will not complete */
+	NHCADV_TRANSFER_FENCED	= 4,	/* cancelled by nhcadv_wr_fence(); places no more bytes */
+};
+
+#define NHCADV_FRAME_DATA	1984
+
+/**
+ * struct nhcadv_frame - a frame in the receive FIFO
+ * @seq:     reserved for the provider
+ * @kind:    enum nhcadv_frame_kind
+ * @status:  status: enum nhcadv_transfer_status
+ * @length:  bytes of @data
+ * @src_key: key of the peer's channel; in a status, only the lower 32 bits of the key
+ * @src_rcxt: status: rCxt of the peer, which was probed or fenced
+ * @rcxt:    status: rCxt of this channel
+ * @tid, @total, @segment: status: as the probe named them; after a fence only @tid is valid
+ * @offset:  status: offset in the transfer of the first packet that @data describes, in bytes
+ * @cookie:  cookie of the packet; in a status, the cookie of the probe, or the wr_id of the fence
+ * @received: status: number of packets of the transfer that the peer has received
+ * @src_channel: QP number of the peer's channel
+ * @data:    payload; in a status, a bitmap of packets
+ */
+struct nhcadv_frame {
+	uint32_t seq;
+	uint8_t kind;
+	uint8_t status;
+	uint16_t length;
+	uint64_t src_key;
+	uint64_t src_rcxt;
+	uint64_t rcxt;
+	uint32_t tid;
+	uint32_t total;
+	uint32_t offset;
+	uint16_t segment;
+	uint16_t reserved;
+	uint64_t cookie;
+	uint32_t received;
+	uint32_t src_channel;
+	uint8_t data[NHCADV_FRAME_DATA];
+};
+
+/**
+ * nhcadv_frame - get a pointer to a frame in the receive FIFO
+ * @qp: the channel
+ * @index: index of the frame, from its completion NHCADV_WC_FRAME
+ *
+ * The frame does not change until it is released.  The pointer is invalid after the release.
+ * Return: the frame, or NULL if the FIFO has no frame with this index.
+ */
+const struct nhcadv_frame *nhcadv_frame(struct ibv_qp *qp, uint32_t index);
+
+/**
+ * nhcadv_release_frame - release a frame, so that the kernel can fill its slot again
+ * @qp: the channel
+ * @index: index of the frame
+ *
+ * Any thread may release frames, in any order.  The kernel reuses the slots in the order in which
+ * it filled them: a frame that is not released blocks the slots that were filled after it.
+ * Return: 0, or EINVAL if the FIFO has no frame with this index, or the frame was released before.
+ */
+int nhcadv_release_frame(struct ibv_qp *qp, uint32_t index);
 
 /*
  * Request that the source sends @length bytes of nhcadv_wr_move() again, from @offset on.  The

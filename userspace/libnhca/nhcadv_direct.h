@@ -44,8 +44,9 @@ struct nhcadv_direct_pool {
  *
  * All regions of a pool together never use more memory than its blocks.  The memory is charged to
  * the memory cgroup of the process.
- * Return: the pool, or NULL with errno EOPNOTSUPP, EINVAL, EDQUOT (the user has its share of the
- * device's blocks) or ENOMEM.
+ * Return: the pool, or NULL with errno EOPNOTSUPP (no NHCADV_DEVICE_DIRECT), EINVAL (a member of
+ * @attr is out of range), EDQUOT (the user would exceed its share of the device's blocks) or ENOMEM
+ * (no memory, or the device's limit of blocks would be exceeded).
  */
 struct nhcadv_direct_pool *
 nhcadv_direct_alloc_pool(struct ibv_context *context,
@@ -100,7 +101,7 @@ struct ibv_mr *nhcadv_direct_reg_file(struct ibv_pd *pd,
 
 /**
  * struct nhcadv_direct_info - state and counters of a region of a file
- * @reads:      I/O requests of operations that read, which have ended
+ * @reads:      number of ended I/O requests of operations that read
  * @read_bytes: bytes that the I/O requests in @reads have read
  * @refills:    blocks that were read, but lost their memory to another operation before they were
  *              sent
@@ -110,7 +111,7 @@ struct ibv_mr *nhcadv_direct_reg_file(struct ibv_pd *pd,
  * @blocks:     blocks of the pool
  * @blocks_used: blocks in use now, by all regions of the pool
  * @blocks_most: largest number of blocks in use since the pool was made
- * @writes:     I/O requests that write, which have ended
+ * @writes:     number of ended I/O requests that write
  * @write_bytes: bytes that the I/O requests in @writes have written
  * @edges:      I/O requests that have read a block before a part of it was changed and written
  * @splits:     blocks that went to the disk before all bytes of the operation had arrived, because
@@ -142,7 +143,7 @@ struct nhcadv_direct_info {
  * nhcadv_direct_query - query a region
  * @mr: from nhcadv_direct_reg_file()
  * @info: output
- * Return: 0, EOPNOTSUPP, or EINVAL if @mr is another region.
+ * Return: 0, EOPNOTSUPP (no NHCADV_DEVICE_DIRECT), or EINVAL if @mr is not a region of a file.
  */
 int nhcadv_direct_query(struct ibv_mr *mr, struct nhcadv_direct_info *info);
 
@@ -152,8 +153,9 @@ int nhcadv_direct_query(struct ibv_mr *mr, struct nhcadv_direct_info *info);
  *
  * Afterwards all bytes of operations that had ended before the call are on the disk, and not only
  * in the disk's cache.
- * Return: 0; EOPNOTSUPP; EINVAL: @mr is another region; another errno: some bytes were lost since
- * the last flush of the region, or the file cannot be made durable.
+ * Return: 0; EOPNOTSUPP: no NHCADV_DEVICE_DIRECT; EINVAL: @mr is not a region of a file; another
+ * errno: some bytes were lost since the last flush of the region, or the file cannot be made
+ * durable.
  */
 int nhcadv_direct_sync(struct ibv_mr *mr);
 

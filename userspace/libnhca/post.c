@@ -309,8 +309,8 @@ out:
 }
 
 /*
- * A BIND_MW that names a type 1 window fails with EINVAL.  Only ibv_bind_mw() binds such a window,
- * because the provider chooses the R_Key (IBTA 10.6.7.2).
+ * A BIND_MW that names a type 1 window fails with EINVAL.  Only ibv_bind_mw() binds type 1 windows,
+ * because their R_Key is chosen by the provider (IBTA 10.6.7.2).
  */
 int nhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 		   struct ibv_send_wr **bad_wr)
@@ -396,7 +396,7 @@ int nhca_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 	return put_recvs(&to_nsrq(ibsrq)->wq, wr, bad_wr, &ring);
 }
 
-/* ibv_wq.post_recv: refuse requests in the error state: no doorbell of a WQ would flush them. */
+/* ibv_wq.post_recv: refuse requests in the error state, because no doorbell of WQs flushes them. */
 int nhca_post_wq_recv(struct ibv_wq *ibwq, struct ibv_recv_wr *wr,
 		      struct ibv_recv_wr **bad_wr)
 {

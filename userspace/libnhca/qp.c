@@ -108,7 +108,7 @@ struct ibv_qp *nhca_create_qp_ex(struct ibv_context *context,
 	if (ret)
 		goto err_rings;
 
-	/* Inline data takes the place of the scatter/gather list. */
+	/* Inline data takes the place of SGEs, so a slot has room for the larger of the two. */
 	ret = nhca_wq_init(&qp->sq, context, &resp.drv_payload.sq,
 			   sizeof(struct nhca_send_wqe),
 			   max_t(size_t, cap->max_inline_data,

@@ -126,7 +126,7 @@ nhca_create_rwq_ind_table(struct ibv_context *context,
 	struct ibv_rwq_ind_table *table;
 	int ret;
 
-	/* libibverbs copies all entries into the command: refuse sizes far above the limit. */
+	/* libibverbs copies all entries into the command, so refuse sizes far above the limit. */
 	if (attr->log_ind_tbl_size > 16) {
 		errno = EINVAL;
 		return NULL;

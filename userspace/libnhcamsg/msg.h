@@ -518,7 +518,7 @@ void msg_route_confirmed(struct msg_route *route);
 void msg_route_probed(struct msg_route *route);
 /** msg_route_doubt - probe the route, because stream packets sent on it are not acknowledged */
 void msg_route_doubt(struct msg_route *route);
-/** msg_route_fence - fence a lane's write over @route; if @route is dead, also over another */
+/** msg_route_fence - fence a lane's write over @route; if @route is dead, also over a live route */
 void msg_route_fence(struct msg_route *route, const struct msg_lane *lane);
 /** msg_route_for_packet - Return: a route for a packet to the library of the peer, or NULL */
 struct msg_route *msg_route_for_packet(struct msg_peer *peer);

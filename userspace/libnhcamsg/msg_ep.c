@@ -227,9 +227,7 @@ static void port_pass(struct nhcadv_msg_ep *ep, struct msg_port *port)
 		else
 			port_changed(ep);
 	}
-	if (port->open && !port->targets && !list_empty(&ep->targets))
-		msg_targets_apply(ep, port);
-	/* port_check() may also have been called by a route. */
+	/* Compare in each pass, because routes also call port_check(), which sets info.segment. */
 	if (port->info.segment != port->announced) {
 		port->announced = port->info.segment;
 		port_changed(ep);
@@ -254,7 +252,7 @@ static uint64_t pass(struct nhcadv_msg_ep *ep)
 
 static void set_timer(struct nhcadv_msg_ep *ep, uint64_t when)
 {
-	/* A time of 0 would disarm the timer. */
+	/* A time of 0 would disarm the timer, so it becomes 1 ns. */
 	struct itimerspec t = {
 		.it_value = { .tv_sec = when / 1000000000, .tv_nsec = when % 1000000000 + !when },
 	};

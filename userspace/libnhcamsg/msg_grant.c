@@ -371,7 +371,8 @@ void msg_route_refused(struct msg_route *route, uint32_t lane, uint32_t tid)
 	uint64_t rcxt = route->refusing[lane];
 
 	/*
-	 * If the rCxt was replaced after the cancel was posted, the new rCxt refuses no packets.
+	 * If the rCxt was replaced after the cancel was posted, the new rCxt refuses no packets:
+	 * do not confirm the fence.
 	 */
 	route->refusing[lane] = 0;
 	if (!rcxt || rcxt != fence.rcxt)

@@ -172,7 +172,10 @@ void msg_lane_begin(struct msg_route *route, struct msg_lane *lane)
 	msg_cc_sent(&route->cc, msg_lane_packets(lane));
 }
 
-/* The peer refuses packets of the old tid after the first packet with the new tid has arrived. */
+/*
+ * No fence is needed: the peer refuses packets of the old tid after the first packet with the new
+ * tid has arrived.
+ */
 void msg_lane_redrive(struct msg_route *route, struct msg_lane *lane)
 {
 	if (!port_room(route->port, 1)) {

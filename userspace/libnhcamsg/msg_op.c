@@ -61,7 +61,7 @@ void msg_op_check(struct msg_op *op)
 		msg_op_sort(op);
 		return;
 	}
-	/* All bytes were in place before the cancel or the failure took effect. */
+	/* All bytes were in place before the cancel or the failure took effect: success. */
 	if (op->length && op->done == op->length)
 		op->status = 0;
 	if (!op->status && op->notice) {
@@ -87,7 +87,7 @@ bool msg_op_again(struct msg_op *op, uint64_t offset, uint32_t length)
 
 	if (op->status)
 		return true;
-	/* A timer may run after msg_pump(): the peer needs another turn in this pass. */
+	/* A timer may run after msg_pump(), so the peer needs another turn in this pass. */
 	msg_peer_ready(op->peer);
 	if (!op->length) {
 		op->begun = false;

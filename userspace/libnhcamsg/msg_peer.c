@@ -240,7 +240,7 @@ uint64_t msg_peer_timers(struct msg_peer *peer)
 	uint64_t next = NEVER;
 	uint32_t i;
 
-	/* All routes may be dead at connect, if no link is up. */
+	/* If no link was up at connect, all routes are dead from the start: report it here. */
 	tell_reachable(peer);
 	for (i = 0; i < peer->num_routes; i++) {
 		next = min(next, msg_grant_timer(peer->routes[i]));
@@ -448,7 +448,8 @@ struct msg_peer *msg_peer_new(struct nhcadv_msg_ep *ep, const struct msg_address
 	struct msg_peer *peer = peer_new(ep, address, context);
 
 	/*
-	 * ENOSPC: the pool is empty; EDQUOT: the user has its share.  Take rCxts from other peers.
+	 * ENOSPC: the pool has too few free rCxts.  EDQUOT: the user would exceed its share.  In
+	 * both cases, take rCxts from other peers.
 	 */
 	if (!peer && (errno == ENOSPC || errno == EDQUOT) && msg_rcxts_short(ep))
 		peer = peer_new(ep, address, context);

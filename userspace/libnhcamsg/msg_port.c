@@ -106,7 +106,7 @@ static bool fifo_is_done(const struct msg_fifo *fifo, uint32_t seq)
 	return fifo->done[slot / 64] >> slot % 64 & 1;
 }
 
-/* Mark the oldest work request with this wr_id as done: requests with one wr_id end in order. */
+/* Mark the oldest work request with this wr_id: work requests with the same wr_id end in order. */
 static void fifo_done(struct msg_port *port, uint64_t name)
 {
 	struct msg_fifo *fifo = &port->fifo;
@@ -272,7 +272,7 @@ bool port_check(struct msg_port *port)
 		port->broken = true;
 	}
 	port->info.segment = info.segment;
-	/* These checks do not detect a change of the address of the netdev, and so of the GID. */
+	/* A change of the netdev's address, and so of the GID, is not detected here. */
 	return !ibv_query_port(vp->context, 1, &attr) && attr.state == IBV_PORT_ACTIVE;
 }
 
@@ -313,7 +313,7 @@ void port_ah_free(struct msg_ah *ah)
 {
 	if (!ah)
 		return;
-	/* The kernel looks up the handle when it fetches a work request that names the handle. */
+	/* The kernel looks up the handle when it fetches a work request: keep it until then. */
 	if (ah_unused(ah))
 		ah_destroy(ah);
 	else
@@ -353,7 +353,7 @@ static struct nhcadv_qp_ex *start(struct msg_port *port, uint64_t wr_id)
 	return vp->dv;
 }
 
-/* The caller has called start(), which advanced fifo.next. */
+/* The caller has called start(), so fifo.next is the number of the work request, plus one. */
 static struct nhcadv_peer to_peer(const struct msg_dest *dest)
 {
 	dest->ah->last = dest->ah->vp->port.fifo.next;

@@ -107,8 +107,8 @@ static int post(struct nhcadv_msg_peer *pub, struct nhcadv_msg_mem *pub_mem, uin
 	list_add_tail(&peer->todo, &op->node);
 	ep->now = msg_clock();
 	/*
-	 * The next pass sets the timers of the new transfers.  Peers that wait for a free slot are
-	 * served first.
+	 * The next pass sets the timers of the new transfers.  Peers that wait for a free slot come
+	 * first: if there are any, the next pass also starts the transfers.
 	 */
 	msg_peer_ready(peer);
 	if (list_empty(&ep->starved))

@@ -136,12 +136,9 @@ static void serve(struct msg_peer *peer)
 	list_del(&peer->work);
 	pumped = msg_pump(peer);
 	set_peer_due(peer, msg_peer_timers(peer));
-	/* Moves also wait for another peer, whose changes do not make this one ready. */
-	if (peer->moves_wait && peer->due > ep->now + MOVES_PAUSE)
-		set_peer_due(peer, ep->now + MOVES_PAUSE);
-	/* The timers may have made the peer ready again. */
 	if (pumped == MSG_PUMP_DONE)
 		return;
+	/* The timers may have put the peer on the ready list again: take it off first. */
 	if (peer->ready)
 		list_del(&peer->work);
 	peer->ready = pumped == MSG_PUMP_QUANTUM;
@@ -162,7 +159,7 @@ static void feed_starved(struct nhcadv_msg_ep *ep)
 	}
 	if (!freed)
 		return;
-	/* Move the last one first, so that the order is kept at the head of the ready list. */
+	/* Move the last peer first, so that the peers keep their order at the head of the list. */
 	while (!list_empty(&ep->starved)) {
 		peer = container_of(ep->starved.n.prev, struct msg_peer, work);
 		list_del(&peer->work);

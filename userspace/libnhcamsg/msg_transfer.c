@@ -176,8 +176,8 @@ static void overtaken(struct msg_route *route, const struct msg_lane *by, uint64
 
 /*
  * The work request of the transfer failed, because its packets are too long for the MTU or the
- * kernel had no memory.  No packet with this tid was sent.  If the transfer was started again,
- * packets with a lower tid may still be in the network.
+ * kernel had no memory.  No packet with this tid was sent.  But if the transfer was started again,
+ * packets with a lower tid may still be in the network, so it must be abandoned.
  */
 static void not_begun(struct msg_route *route, struct msg_lane *lane)
 {
@@ -247,7 +247,7 @@ void msg_lane_complete(struct msg_route *route, struct msg_lane *lane, uint32_t 
 		   lane->state != LANE_WRITE && lane->state != LANE_FENCE)
 		return;
 	msg_route_confirmed(route);
-	/* Other lanes may already transfer bytes of this transfer. */
+	/* Other lanes may already transfer bytes of this transfer, so ignore the completion. */
 	if (lane->state == LANE_CANCEL && lane->cancelled)
 		return;
 	if (!lane->resent) {
@@ -517,7 +517,8 @@ static void lane_timer(struct msg_route *route, struct msg_lane *lane)
 	case LANE_FENCE:
 	case LANE_RENEW:
 		/*
-		 * The kernel of the peer answers a fence even if the program there does not poll.
+		 * Two requests: the kernel of the peer answers a fence even if the program there
+		 * does not poll, and the library of the peer answers the packet.
 		 */
 		if (lane->state == LANE_FENCE)
 			msg_route_fence(route, lane);
@@ -576,7 +577,7 @@ void msg_lane_lost(struct msg_route *route, struct msg_lane *lane)
 	lane->wrs = 0;
 	switch (lane->state) {
 	case LANE_WRITE:
-		/* The rCxt of the peer still exists, and accepts late packets. */
+		/* The rCxt of the peer still exists and accepts late packets, so it is fenced. */
 		msg_lane_fence(route, lane);
 		break;
 	case LANE_MOVE:

@@ -57,9 +57,9 @@ struct nhcadv_msg_path {
  *             path n of the other.  If one list is shorter, the library repeats it
  * @num_paths: 1 to NHCADV_MSG_MAX_PATHS
  * @job:       job id, not 0, the same at both ends
- * @lanes:     maximum number of transfers in flight on a path to a peer, 1 to 128 (64).  Each takes
- *             an rCxt at both ends.  An idle path to a peer keeps rCxts for 4 transfers in each
- *             direction
+ * @lanes:     maximum number of transfers in flight on a path to a peer, 1 to 128 (64).  Each
+ *             transfer takes an rCxt at both ends.  An idle path to a peer keeps rCxts for 4
+ *             transfers in each direction
  * @packets:   maximum number of packets of a transfer, 1 to 256 (64)
  * @frames:    slots of the receive FIFO of each path (1024)
  * @queue:     maximum number of sends that are not complete, for each peer and direction (1024)
@@ -88,7 +88,7 @@ struct nhcadv_msg_ep_attr {
  * Return: the endpoint, or NULL with errno EINVAL (an attribute is out of range), EPERM (the job
  * belongs to another user), EMSGSIZE (the MTU of a netdev is too small: a packet must have room for
  * 1152 bytes of payload), EOPNOTSUPP (a device is not an nhca device, or has no channels), or
- * ENOMEM.
+ * ENOMEM (no memory, or a limit of the device or user is reached).
  */
 struct nhcadv_msg_ep *nhcadv_msg_create_ep(const struct nhcadv_msg_ep_attr *attr);
 
@@ -124,7 +124,7 @@ int nhcadv_msg_ep_address(struct nhcadv_msg_ep *ep, void *bytes, size_t *size);
  * Return: the peer, or NULL with errno EEXIST (already connected), EINVAL (malformed address, or an
  * endpoint of another job), EPROTONOSUPPORT (the library of the peer has another version of the
  * protocol), ENOSPC (a device has too few free rCxts, or the endpoint too many paths to peers),
- * EDQUOT (the user would exceed its share of the rCxts of a device), or ENOMEM.
+ * EDQUOT (the user would exceed its share of the rCxts of a device), or ENOMEM (no memory).
  */
 struct nhcadv_msg_peer *nhcadv_msg_connect(struct nhcadv_msg_ep *ep, const void *bytes,
 					   size_t size, void *context);
@@ -138,7 +138,8 @@ struct nhcadv_msg_peer *nhcadv_msg_connect(struct nhcadv_msg_ep *ep, const void 
  * that neither library could send the other its new address.  When a program gets
  * NHCADV_MSG_UNREACHABLE and has another way to reach its peer, both programs exchange their
  * addresses over that way.  They repeat the exchange from time to time until NHCADV_MSG_REACHABLE.
- * Return: 0, EINVAL (malformed address, or not an address of the peer), or EPROTONOSUPPORT.
+ * Return: 0, EINVAL (malformed address, or not an address of the peer), or EPROTONOSUPPORT (the
+ * library of the peer has another version of the protocol).
  */
 int nhcadv_msg_reconnect(struct nhcadv_msg_peer *peer, const void *bytes, size_t size);
 
@@ -206,7 +207,7 @@ enum nhcadv_msg_flags {
  * ordered with respect to each other.  Messages that are posted after a write has completed find
  * its bytes in place.
  * Return: 0 (the message gets exactly one completion), EINVAL (the range is not within @mem, or an
- * invalid flag), or ENOMEM.
+ * invalid flag), or ENOMEM (no memory).
  */
 int nhcadv_msg_write(struct nhcadv_msg_peer *peer, struct nhcadv_msg_mem *mem, uint64_t offset,
 		     uint64_t remote_pvo, uint64_t length, uint64_t id, uint32_t flags);
@@ -237,7 +238,7 @@ int nhcadv_msg_read(struct nhcadv_msg_peer *peer, struct nhcadv_msg_mem *mem, ui
  * their posts.  Notices of writes arrive in the same stream, in the order in which the bytes of
  * their writes were in place.
  * Return: 0 (the message gets exactly one completion), EAGAIN (nhcadv_msg_ep_attr.queue is full),
- * EINVAL (@length is too large, or @flags is not 0), or ENOMEM.
+ * EINVAL (@length is too large, or @flags is not 0), or ENOMEM (no memory).
  */
 int nhcadv_msg_send(struct nhcadv_msg_peer *peer, const void *data, size_t length, uint64_t id,
 		    uint32_t flags);
@@ -292,7 +293,7 @@ int nhcadv_msg_revoke_target(struct nhcadv_msg_ep *ep, const void *bytes, size_t
  *
  * Each message completes with ECANCELED when none of its bytes can be placed any more, or with 0 if
  * all its bytes were in place before.
- * Return: 0, ENOENT (there is no such message), or EALREADY (the library has already sent the send,
+ * Return: 0, ENOENT (no message has this id), or EALREADY (the library has already sent the send,
  * or queued the notice of the write).
  */
 int nhcadv_msg_cancel(struct nhcadv_msg_peer *peer, uint64_t id);
@@ -369,7 +370,8 @@ void nhcadv_msg_release(struct nhcadv_msg_ep *ep, void *data);
  * @timeout_ms: maximum time in milliseconds; negative: no limit
  *
  * The call sleeps while there is nothing to do.
- * Return: 0, ETIMEDOUT, or an errno of epoll_wait(2).
+ * Return: 0 (a completion can be polled), ETIMEDOUT (@timeout_ms has passed), or an errno of
+ * epoll_wait(2).
  */
 int nhcadv_msg_wait(struct nhcadv_msg_ep *ep, int timeout_ms);
 

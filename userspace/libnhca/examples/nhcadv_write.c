@@ -139,7 +139,7 @@ static void send_missing(struct end *from, const struct nhcadv_peer *peer,
 		ibv_wr_start(from->qpx);
 		from->qpx->wr_flags = 0;
 		nhcadv_wr_retransmit(from->dv, peer, t, offset, length);
-		/* The send FIFO is full: the next probe finds the rest. */
+		/* The send FIFO is full: the next probe finds the other missing packets. */
 		if (ibv_wr_complete(from->qpx))
 			return;
 		first = next;
