@@ -499,7 +499,7 @@ struct nhcadv_qp_ex *nhcadv_qp_ex_from_ibv_qp_ex(struct ibv_qp_ex *qp);
 /*
  * Send a packet to the receive FIFO of the peer.  ibv_wr_set_sge*() or ibv_wr_set_inline_data*()
  * set its payload, at most nhcadv_device_attr.max_packet bytes and at most
- * nhcadv_channel_info.segment bytes.  Without such a call the packet is empty.
+ * nhcadv_channel_info.segment bytes.  If none of these functions is called, the packet is empty.
  */
 static inline void nhcadv_wr_packet(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
 				    uint64_t cookie)

@@ -480,7 +480,7 @@ struct msg_fence {
 };
 
 /* ---- msg_ep.c ---- */
-/** msg_reserve - reserve an entry for one completion; Return: 0 or ENOMEM */
+/** msg_reserve - reserve an entry for one completion; Return: 0; ENOMEM: no memory */
 int msg_reserve(struct nhcadv_msg_ep *ep);
 /** msg_complete - store a completion in a reserved entry; @data: NULL, or msg_in.data */
 void msg_complete(struct msg_peer *peer, enum nhcadv_msg_kind kind, int status, uint64_t id,
@@ -491,7 +491,7 @@ void msg_ep_lock(struct nhcadv_msg_ep *ep);
 void msg_ep_unlock(struct nhcadv_msg_ep *ep);
 
 /* ---- msg_sched.c ---- */
-/** msg_peer_add - add a peer to the lists and the heap; Return: 0 or ENOMEM */
+/** msg_peer_add - add a peer to the lists and the heap; Return: 0; ENOMEM: no memory */
 int msg_peer_add(struct nhcadv_msg_ep *ep, struct msg_peer *peer);
 /** msg_peer_remove - reverse of msg_peer_add() */
 void msg_peer_remove(struct msg_peer *peer);
@@ -657,11 +657,11 @@ int msg_op_cancel(struct msg_op *op);
 /* ---- msg_stream.c ---- */
 void msg_stream_init(struct msg_stream *stream);
 void msg_stream_fini(struct msg_stream *stream);
-/** msg_stream_send - queue a copy of a send; Return: 0, EAGAIN (the queue is full) or ENOMEM */
+/** msg_stream_send - queue a copy of a send; Return: 0; EAGAIN: full queue; ENOMEM: no memory */
 int msg_stream_send(struct msg_peer *peer, const void *data, uint32_t length, uint64_t id);
 /** msg_stream_notify - queue the notice of a write */
 void msg_stream_notify(struct msg_peer *peer, struct msg_op *op);
-/** msg_stream_cancel - cancel sends by id; Return: 0, ENOENT (no send), EALREADY (all sent) */
+/** msg_stream_cancel - cancel sends by id; Return: 0, ENOENT (no send), EALREADY (all were sent) */
 int msg_stream_cancel(struct msg_peer *peer, uint64_t id);
 /** msg_stream_came - receive packet @seq of the stream; @what: the packet without its data */
 void msg_stream_came(struct msg_peer *peer, uint32_t seq, const struct msg_in *what,

@@ -313,7 +313,10 @@ void port_ah_free(struct msg_ah *ah)
 {
 	if (!ah)
 		return;
-	/* The kernel looks up the handle when it fetches a work request: keep it until then. */
+	/*
+	 * The kernel looks up the handle when it fetches a work request that names the handle, so
+	 * destroy the handle after these work requests are done.
+	 */
 	if (ah_unused(ah))
 		ah_destroy(ah);
 	else

@@ -177,7 +177,7 @@ static void overtaken(struct msg_route *route, const struct msg_lane *by, uint64
 /*
  * The work request of the transfer failed, because its packets are too long for the MTU or the
  * kernel had no memory.  No packet with this tid was sent.  But if the transfer was started again,
- * packets with a lower tid may still be in the network, so it must be abandoned.
+ * packets with a lower tid may still be in the network, so the transfer must be abandoned.
  */
 static void not_begun(struct msg_route *route, struct msg_lane *lane)
 {
@@ -517,8 +517,8 @@ static void lane_timer(struct msg_route *route, struct msg_lane *lane)
 	case LANE_FENCE:
 	case LANE_RENEW:
 		/*
-		 * Two requests: the kernel of the peer answers a fence even if the program there
-		 * does not poll, and the library of the peer answers the packet.
+		 * LANE_FENCE sends two requests: one that the kernel of the peer answers even if
+		 * the program there does not poll, and one that the library of the peer answers.
 		 */
 		if (lane->state == LANE_FENCE)
 			msg_route_fence(route, lane);

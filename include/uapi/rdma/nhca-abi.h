@@ -372,7 +372,7 @@ enum nhca_channel_wc {
 /*
  * nhca_cqe.sl.  RoCEv2 packets have no service level.  As in mlx5, the field has the packet type:
  * IBTA A17.4.5.1 requires the type, struct ibv_wc has no other field for the type, and UCX reads
- * the type in this field.  An address handle that is made from such a completion has priority 0.
+ * the type in this field.  An address handle that is made from the completion has priority 0.
  */
 #define NHCA_SL_ROCE_V2		8
 #define NHCA_SL_IPV6		(NHCA_SL_ROCE_V2 | 1)

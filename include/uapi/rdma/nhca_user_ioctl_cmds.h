@@ -102,7 +102,7 @@ enum nhca_job_mem_reg_attrs {
 /*
  * NHCA_METHOD_JOB_MEM_OPEN: create a handle of this device on memory that is already registered.
  * The memory stays registered until its last handle of all devices is destroyed.  JOB __u32; PVO
- * __u64: of the first byte; RESP_LENGTH __u64: bytes.  ENOENT: the job has no such memory.
+ * __u64: of the first byte; RESP_LENGTH __u64: bytes.  ENOENT: no memory of the job begins at PVO.
  */
 enum nhca_job_mem_open_attrs {
 	NHCA_ATTR_JOB_MEM_OPEN_HANDLE = (1U << UVERBS_ID_NS_SHIFT),

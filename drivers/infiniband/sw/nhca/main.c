@@ -160,7 +160,8 @@ static void nhca_report_port_event(struct ib_device *ibdev, struct net_device *n
 
 /*
  * NETDEV_CHANGEUPPER.  If the netdev joins a bond, team or bridge, this master receives the packets
- * of the netdev, so the nhca device goes down.  If the netdev leaves the master, it comes up again.
+ * of the netdev, so the nhca device goes down.  If the netdev leaves the master, the nhca device
+ * comes up again.
  */
 static void nhca_upper_changed(struct nhca_dev *dev,
 			       const struct netdev_notifier_changeupper_info *info)
@@ -500,7 +501,7 @@ static void nhca_dealloc_driver(struct ib_device *ibdev)
 	debugfs_remove(dev->debugfs);
 	if (dev->nn) {
 		nhca_net_dev_del(dev->nn, dev);
-		/* Wait for receive paths (RCU readers) that found it by address or interface. */
+		/* Wait for receive paths (RCU readers) that found @dev by address or interface. */
 		synchronize_rcu();
 	}
 	nhca_delayq_destroy(dev);

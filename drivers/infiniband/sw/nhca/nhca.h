@@ -117,9 +117,7 @@ struct nhca_txq;
  * @debugfs:  directory of the device (verbs/debug.c); owned; may be an ERR_PTR
  * @counters: per-CPU counters; a QP that is bound to an rdma counter counts in that counter instead
  * @stats:    map of rdma counter numbers to their per-CPU counters (verbs/counter.c); its lock is
- *            held while a counter is read, so that the counter is not freed meanwhile
- * @zcopy_deadline: time in jiffies at which the waits for packets of living processes end while the
- *            device is removed; 0 before the first of these waits (memory/pageref.c)
+ *            held while a counter is read, so that the counter is not freed during the read
  * @ended:    sums of the rdma counters that no longer exist; owned; under the lock of @stats
  */
 struct nhca_dev {

@@ -225,8 +225,8 @@ void nhca_user_put(struct nhca_user *user);
 /**
  * nhca_pool_charge - take an amount from a pool
  * @users: the pools
- * @user:  the record to charge.  NULL for the kernel and for users with CAP_SYS_RESOURCE: only the
- *         size of the pool limits these.
+ * @user:  the account to charge.  NULL for the kernel and for users with CAP_SYS_RESOURCE: their
+ *         only limit is the size of the pool.
  * @pool:  the pool
  * @n:     amount, in the pool's unit
  * Context: any.

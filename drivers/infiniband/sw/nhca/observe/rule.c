@@ -93,7 +93,7 @@ static const struct nhca_kind kinds[NHCA_FAULT_KINDS] = {
 
 /* ---- opcodes ---- */
 
-/* Each name stands for all opcodes whose nhca_opinfo.flags have the flag in the value */
+/* Each name stands for all opcodes whose nhca_opinfo.flags contain the value of the name */
 static const struct nhca_named opcode_groups[] = {
 	{ "request", NHCA_OPF_REQUEST },
 	{ "response", NHCA_OPF_RESPONSE },

@@ -110,7 +110,7 @@ struct nhca_channel *nhca_channel_create(struct ib_qp *ibqp, const struct nhca_w
  * function waits for engines that have found the channel (synchronize_rcu_expedited()), for the
  * zero-copy references of the channel's packets (nhca_zcopy_wait_flow()), and for copies of payload
  * (nhca_rcxt_no_copies()).  After that, no engine uses the channel, its rings or its rCxts.  Other
- * channels continue meanwhile.
+ * channels continue during these waits.
  * Context: process, sleeps.
  */
 void nhca_channel_destroy(struct nhca_channel *ch);

@@ -15,9 +15,9 @@ static DEFINE_SPINLOCK(guid_lock);
 
 /*
  * Return: a GUID for a netdev with the MAC address @mac.  For @number 0 the GUID is the modified
- * EUI-64 of @mac, otherwise the same with @number in place of FF-FE and without the universal bit.
- * Linux makes IPv6 addresses of netdevs that share a MAC address in this way, with
- * net_device.dev_id.
+ * EUI-64 of @mac.  For other numbers the GUID has @number in place of FF-FE, and its universal bit
+ * is 0.  Linux makes IPv6 addresses of netdevs that share a MAC address in the same way, with
+ * net_device.dev_id as the number.
  */
 static __be64 guid_of(const u8 *mac, u16 number)
 {

@@ -12,8 +12,8 @@
 
 /*
  * Get the job whose number is in an attribute.
- * Return: a counted reference, for nhca_job_put(): a region takes a reference of its own; ERR_PTR:
- * the attribute cannot be read, or an error of nhca_job_get().
+ * Return: a counted reference, which the caller releases with nhca_job_put(), because a region
+ * takes another reference; ERR_PTR: the attribute cannot be read, or an error of nhca_job_get().
  */
 static struct nhca_job *job_of(const struct uverbs_attr_bundle *attrs, u16 attr)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory windows: allocation within the limits of their number.  memory/ does the rest.  Windows
- * are bound by work requests.
+ * Memory windows: allocation within the limits of their number.  memory/ implements the windows.
+ * Work requests bind them.
  */
 #include "objects.h"
 #include "../memory/memory.h"

@@ -305,7 +305,7 @@ extern const struct uapi_definition nhca_direct_defs[];
  * @udata:  argument of the verb
  * Context: process, sleeps.
  * Return: the region; ERR_PTR: -EINVAL: the process has no pool @cmd->pool, or @cmd has an unknown
- * flag or a reserved field that is not 0; -EOPNOTSUPP: the driver has no direct/; or as
+ * flag or a reserved field that is not 0; -EOPNOTSUPP: the driver is built without direct/; or as
  * nhca_mr_direct().
  */
 struct ib_mr *nhca_reg_direct(struct ib_pd *ibpd, const struct nhca_reg_mr_cmd *cmd, u64 length,

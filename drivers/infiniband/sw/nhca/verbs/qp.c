@@ -258,7 +258,7 @@ static void transport_query(struct nhca_qp *qp, struct ib_qp_attr *attr)
 {
 	const struct nhca_qp_attr *from = &qp->attr;
 
-	/* Attributes change only with rq.lock and sq.lock held: to read them, one is enough. */
+	/* Attributes change only with rq.lock and sq.lock held: one lock is enough to read them. */
 	spin_lock_bh(&qp->rq.lock);
 	*attr = (struct ib_qp_attr) {
 		.qp_state = READ_ONCE(qp->state),
