@@ -100,7 +100,7 @@ int nhcadv_recover(struct ibv_context *context, uint32_t *count);
  * struct nhcadv_channel_init_attr - attributes of a channel that other queue pairs do not have
  * @comp_mask: 0
  * @job:       job id, not 0.  The first user of a job id owns the id as long as a channel or
- *             memory on this host uses the id
+ *             memory in the network namespace uses the id
  * @frames:    slots of the receive FIFO, of 2 KiB each; 0: no receive FIFO.  On return, the number
  *             that was granted
  * @quantum:   number of packets, of up to 4 KiB each, that the channel may send in one turn, before

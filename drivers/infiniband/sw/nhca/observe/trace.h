@@ -433,8 +433,8 @@ TRACE_EVENT(nhca_wqe_completed,
  * @psn:    the oldest unacknowledged PSN
  * @next:   PSN of the next new packet
  * @window: cwnd from now on, in packets
- * @retries: rest of retry_cnt: timeouts and sequence NAKs that are allowed without progress; RNR
- *          retries are counted separately and not shown
+ * @retries: remaining retries of retry_cnt, which timeouts and sequence NAKs use; RNR retries are
+ *          counted separately and not shown
  */
 TRACE_EVENT(nhca_retry,
 	    TP_PROTO(const struct nhca_who *who, enum nhca_counter why, u32 psn, u32 next,

@@ -476,8 +476,8 @@ void nhca_fetch_done(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc
  *
  * A cancel still cancels its transfer, and is flushed when no byte is placed any more.
  * Context: the channel's turn.
- * Return: number of work requests; if it is less than @max, none is left, or a cancel waits for the
- * end of a copy, which kicks the channel.
+ * Return: number of work requests; if it is less than @max, none is left, the producer index of the
+ * FIFO is impossible, or a cancel waits for the end of a copy, which kicks the channel.
  */
 u32 nhca_fetch_flush(struct nhca_channel *ch, u32 max);
 
