@@ -95,7 +95,7 @@ int nhcadv_release_frame(struct ibv_qp *ibqp, uint32_t index)
 	pthread_spin_lock(&fifo->lock);
 	cons = fifo->cons;
 	word = slot_bit(fifo, index, &bit);
-	/* nhcadv_frame() also finds a frame whose slot was returned to the kernel. */
+	/* nhcadv_frame() also finds a frame whose slot was returned to the kernel: refuse it. */
 	if (index - cons >= fifo->ring.entries || (*word & bit)) {
 		pthread_spin_unlock(&fifo->lock);
 		return EINVAL;

@@ -616,7 +616,7 @@ void msg_lane_new_remote(struct msg_route *route, struct msg_lane *lane, uint64_
 		msg_lane_fence(route, lane);
 		/* fallthrough */
 	case LANE_FENCE:
-		/* The old rCxt of the peer was released, so it accepts no late packets. */
+		/* The peer has released its old rCxt, which accepts no late packets: as fenced. */
 		msg_lane_fenced(route, lane, lane->tid);
 		break;
 	case LANE_READ:

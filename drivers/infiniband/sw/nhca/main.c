@@ -494,7 +494,7 @@ static void nhca_dealloc_driver(struct ib_device *ibdev)
 {
 	struct nhca_dev *dev = to_nhca_dev(ibdev);
 
-	/* The work item is not queued any more, but may not have returned yet. */
+	/* The work item is not queued (it would have a reference), but may not have returned. */
 	cancel_work_sync(&dev->gids);
 	nhca_guid_release(dev);
 	/* debugfs_remove() waits for reads and writes of the files in this directory. */

@@ -118,7 +118,8 @@ int nhca_rcxt_acquire(struct nhca_rcxt_pool *pool, u32 channel, struct nhca_rcxt
 		list_insert(pool, list, rc);
 		/*
 		 * nhca_rcxt_find() does not take the pool's lock.  This store pairs with
-		 * smp_load_acquire() in nhca_rcxt_find(), so that it reads the new key and channel.
+		 * smp_load_acquire() in nhca_rcxt_find(), so that nhca_rcxt_find() reads the new
+		 * key and channel if it finds the rCxt.
 		 */
 		smp_store_release(&rc->state, NHCA_RCXT_IDLE);
 		ids[i] = (struct nhca_rcxt_id) { nhca_rcxt_index(pool, rc), key };
