@@ -32,7 +32,7 @@ static struct nhca_arr *block_queue(struct nhca_store *store, struct nhca_fault 
 /* blocks that one call queues in advance, to bound the time with the lock held */
 #define AHEAD_BATCH	256
 
-/* Return: true if blocks may be queued in advance, and enough ARRs and PMBs remain for others. */
+/* Return: true if enough ARRs and PMBs are left for others, so blocks may be queued in advance. */
 static bool pool_has_room(const struct nhca_direct_pool *pool)
 {
 	return pool->nfree_arrs > pool->ranges / 4 && pool->nqueued < DIV_ROUND_UP(pool->num, 2);
@@ -41,8 +41,8 @@ static bool pool_has_room(const struct nhca_direct_pool *pool)
 /*
  * Queue the next blocks of an operation, in runs that get longer.  The first runs are short, so
  * that the first packets are sent early, and later ones long, so that the disk gets few requests.
- * The blocks end at the end of the operation, or nhca_store.depth after block @index.  If more than
- * AHEAD_BATCH are missing, the next call queues the others.
+ * The blocks end at the end of the operation, or nhca_store.depth after block @index.  One call
+ * queues at most AHEAD_BATCH blocks; the next call queues the others.
  */
 static void block_ahead(struct nhca_store *store, struct nhca_fault *f, struct nhca_feed *feed,
 			u64 index)
@@ -88,7 +88,7 @@ int nhca_store_seg(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 off
 	struct nhca_arr *arr;
 	int err = -EAGAIN;
 
-	/* the caller cannot wait, and has no operation that blocks could belong to */
+	/* the caller cannot wait: nhca_iter_fault() returns -EACCES, because it->fault is NULL */
 	if (!f)
 		return -EAGAIN;
 	if (write)
@@ -129,7 +129,7 @@ static void feed_seek(struct nhca_feed *feed, struct nhca_store *store, u64 op, 
 		feed->run = NHCA_IO_FIRST;
 	}
 	feed->end = max(feed->end, end);
-	/* after a retransmission or in another SGE, the operation continues at another place */
+	/* the operation continues at another place: after a retransmission, or in another SGE */
 	if (index > feed->next || feed->next > index + store->depth)
 		feed->next = index;
 }
@@ -165,7 +165,7 @@ int nhca_store_want(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 of
 	if (write)
 		return nhca_place_want(store, f, op, off, len);
 	spin_lock(&pool->lock);
-	/* the key is being closed */
+	/* the region is being freed */
 	if (store->dying) {
 		spin_unlock(&pool->lock);
 		return -EACCES;

@@ -3,9 +3,9 @@
  * The interface of direct/ to verbs/: regions whose bytes are in a file or on a block device.
  *
  * An operation that reads such a region gets the bytes by direct I/O into blocks of a pool.  Its
- * first packets leave while the disk still reads the rest.  Bytes that packets bring go to the disk
- * in the same way, through blocks and by direct I/O.  Other operations never get the bytes in the
- * blocks of an operation: the blocks are no cache.
+ * first packets leave while the disk still reads later blocks.  Bytes that packets bring go to the
+ * disk in the same way, through blocks and by direct I/O.  Other operations never get the bytes in
+ * the blocks of an operation: the blocks are no cache.
  */
 #ifndef NHCA_DIRECT_H
 #define NHCA_DIRECT_H
@@ -71,7 +71,7 @@ struct nhca_direct_attr {
  * @ranges: number of ARRs; 0: the default
  * Context: process, sleeps.
  * Return: the pool, for nhca_direct_pool_put(); ERR_PTR: -EINVAL: @blocks or @ranges is out of
- * range; -ENOMEM; -EINTR: a fatal signal is pending; an error of nhca_pool_charge().
+ * range; -ENOMEM: no memory; -EINTR: a fatal signal is pending; an error of nhca_pool_charge().
  */
 struct nhca_direct_pool *nhca_direct_pool_create(struct nhca_dev *dev, struct nhca_user *user,
 						 u32 blocks, u32 ranges);
@@ -125,8 +125,9 @@ bool nhca_direct_pool_used(struct nhca_direct_pool *pool);
  * aligned or not in the file, or @attr->iova is not a multiple of PAGE_SIZE, or @attr->access has
  * remote write without local write, or @attr->sync is set without a right to write; -EOPNOTSUPP:
  * the file has no direct I/O, or its alignment exceeds a page, or @attr->access has a right that
- * regions of files do not have, or includes writing and the device has zones; -EPERM, -ETXTBSY: the
- * file must not be written in place; -ENOMEM; -ENOSPC; or an error of vfs_getattr().
+ * regions of files do not have, or includes writing and the device has zones; -EPERM: the file is
+ * append-only or immutable, or is open with O_APPEND, or the device is read-only; -ETXTBSY: the
+ * file is a swap file; or an error of nhca_mr_backed() or vfs_getattr().
  */
 struct ib_mr *nhca_mr_direct(struct nhca_dev *dev, struct ib_pd *pd,
 			     const struct nhca_direct_attr *attr);

@@ -3,9 +3,9 @@
  * Writes of blocks to a disk.
  *
  * Adjacent blocks are written by one I/O request.  If the bytes of a block begin or end inside a
- * unit of direct I/O, the units are read into a page of nhca_direct_pool.edges first, the bytes are
- * copied into this page, and the page is written.  order.c ensures that no other operation changes
- * the block meanwhile.
+ * unit of direct I/O, the units are first read into an edge page (nhca_direct_pool.edges), the
+ * bytes are copied into this page, and the page is written.  order.c ensures that no other
+ * operation changes the block between the read and the write.
  */
 #include <linux/mm.h>
 #include <linux/string.h>
@@ -48,7 +48,7 @@ static void drain_gather(struct nhca_store *store, struct nhca_direct_io *io)
 
 /*
  * Begin to write bytes that do not fill all their units of direct I/O.
- * Return: the I/O request that reads these units, or NULL.
+ * Return: the I/O request that reads these units; NULL: no I/O request or edge page is free.
  */
 static struct nhca_direct_io *drain_edge(struct nhca_store *store, struct nhca_arr *arr)
 {

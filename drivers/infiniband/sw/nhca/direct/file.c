@@ -5,9 +5,10 @@
  * A write must not make a file longer.  The file system does not check this, and another process
  * may truncate the file between a check and the write.  The lock that excludes a truncation is
  * inode->i_rwsem.  The file system takes this lock itself, where a caller can add no check.  With
- * IOCB_NOWAIT, however, the file system only tries to get the lock, so a caller may hold the lock
- * in shared mode meanwhile: file_try() checks the size and begins the write with the lock held.  A
- * truncation that comes later waits for this direct I/O (inode_dio_wait()), as for any direct I/O.
+ * IOCB_NOWAIT, however, the file system only tries to get the lock, in shared mode for an
+ * overwrite.  This attempt cannot deadlock, and succeeds while the caller holds the lock in shared
+ * mode.  So file_try() holds the lock while it checks the size and begins the write.  A truncation
+ * that comes later waits for this direct I/O (inode_dio_wait()), as for any direct I/O.
  *
  * A file system writes with IOCB_NOWAIT only where blocks are allocated and not in the page cache.
  * For other blocks file_prepare() first allocates the blocks and empties the page cache, without a
@@ -67,7 +68,8 @@ static bool file_reaches(const struct nhca_direct_io *io)
 /*
  * Begin a write without waiting for the file system.
  * @contended: set to true if another task waits for the lock, so the file system did not get it
- * Return: as write_iter(); -EIO: the file is too short; -EAGAIN.
+ * Return: as write_iter(); -EIO: the file is too short; -EAGAIN: the file system did not begin the
+ * write, because it would have to wait.
  */
 static ssize_t file_try(struct nhca_direct_io *io, bool *contended)
 {
@@ -81,7 +83,7 @@ static ssize_t file_try(struct nhca_direct_io *io, bool *contended)
 	kiocb_start_write(&io->iocb);
 	inode_lock_shared(inode);
 	if (file_reaches(io)) {
-		/* with IOCB_NOWAIT some file systems do not update the times */
+		/* with IOCB_NOWAIT some file systems do not update the times themselves */
 		file_update_time(file);
 		ret = file->f_op->write_iter(&io->iocb, &iter);
 	}

@@ -2,11 +2,11 @@
 /*
  * Flushes of a region: FLUSH of peers, and nhcadv_direct_sync().
  *
- * A flush waits for the blocks that are DIRTY when it begins, and then makes the file durable if
- * the flush is persistent.  One flush of a region is in progress at a time.  All requests for a
- * flush that come meanwhile share the next flush.  Blocks that become DIRTY after a flush has begun
- * are counted apart, so that a peer that writes all the time does not delay the flush of another
- * peer.
+ * A flush waits for the blocks that are DIRTY or DRAINING when it begins, and then makes the file
+ * durable if the flush is persistent.  One flush of a region is in progress at a time.  Requests
+ * that come while a flush is in progress share the next flush.  Blocks that become DIRTY after a
+ * flush has begun are counted apart, so that a peer that writes all the time does not delay the
+ * flush of another peer.
  */
 #include "store.h"
 #include "../observe/trace_direct.h"
@@ -77,14 +77,14 @@ static void flush_begin(struct nhca_store *store)
 		nhca_flush_continue(store);
 }
 
-/* End a flush, whose blocks were all written. */
+/* End a flush, whose blocks were all written or lost. */
 static void flush_end(struct work_struct *work)
 {
 	struct nhca_store *store = container_of(work, struct nhca_store, flush_work);
 	struct nhca_direct_pool *pool = store->pool;
 	int err = 0;
 
-	/* constant during a flush */
+	/* store->flushing is constant during a flush, so this read needs no lock */
 	if (store->flushing.persistent)
 		err = -store->fsync(store);
 	spin_lock_bh(&pool->lock);

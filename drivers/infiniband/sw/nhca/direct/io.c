@@ -77,7 +77,7 @@ static void pool_poll(struct work_struct *work)
 
 	spin_lock_bh(&pool->lock);
 	if (!list_empty(&pool->waiters)) {
-		/* operations whose owner was destroyed or has stopped may have all ARRs */
+		/* operations whose owner was destroyed or has stopped may have all the ARRs */
 		nhca_direct_pool_release(pool, NHCA_IO_FIRST);
 		nhca_direct_pool_wake(pool);
 		queue_delayed_work(pool->wq, &pool->poll, NHCA_POLL_TIME);
@@ -198,7 +198,10 @@ static bool pool_reclaim(struct nhca_direct_pool *pool)
 	bool some;
 
 	spin_lock_bh(&pool->lock);
-	/* at least an eighth of the PMBs, so that operations that write soon find free PMBs */
+	/*
+	 * Release at least an eighth of the PMBs (but at most NHCA_IO_MAX), so that operations that
+	 * write soon find free PMBs.
+	 */
 	if (pool->nqueued)
 		epoch = nhca_direct_pool_release(pool, min_t(u32, max(pool->nqueued, pool->num / 8),
 							     NHCA_IO_MAX));
@@ -288,7 +291,7 @@ void nhca_io_failed(struct nhca_direct_io *io, u32 got)
 	store->last_error_at = nhca_io_offset(io) + got;
 }
 
-/* Change the states of blocks that were read.  After an error all of them are FAILED. */
+/* Change the states of blocks that were read.  A block of which no byte was read is FAILED. */
 static void io_read_finish(struct nhca_direct_pool *pool, struct nhca_direct_io *io)
 {
 	struct nhca_store *store = io->store;
@@ -440,7 +443,7 @@ void nhca_store_stop(struct nhca_store *store)
 		cond_resched();
 		spin_lock_bh(&pool->lock);
 	}
-	/* owners that wait for an ARR may wait for this region */
+	/* resume all owners that wait for an ARR: some may wait for a block of this region */
 	while (!list_empty(&pool->waiters))
 		nhca_direct_pool_wake(pool);
 	spin_unlock_bh(&pool->lock);
@@ -502,7 +505,7 @@ void nhca_io_fini(struct nhca_direct_pool *pool)
 	/* io_put() may still be about to queue the bottom half */
 	synchronize_rcu();
 	nhca_bh_kill(&pool->complete_bh);
-	/* the kill may have removed a bottom half that had not run */
+	/* do the work of a bottom half that the kill may have removed before it has run */
 	local_bh_disable();
 	nhca_direct_pool_complete(pool);
 	local_bh_enable();

@@ -4,10 +4,10 @@
  *
  * The engine (requester or responder) writes the bytes of a packet to the segments of
  * nhca_place_seg(), which are in a block that only this operation has.  Then the engine calls
- * nhca_store_placed() for these bytes.  If it does not, because the packet was not complete, the
- * bytes never reach the disk.  When the block is full, or the operation ends or continues at
- * another place, the block is DIRTY: no engine writes to it any more, and drain.c writes it to the
- * disk.
+ * nhca_store_placed() for these bytes.  Bytes for which the engine does not make this call, because
+ * the packet was not complete, never reach the disk.  When the block is full, or the operation ends
+ * or continues at another place, the block is DIRTY: no engine writes to the block any more, and
+ * drain.c writes the block to the disk.
  *
  * One packet may have bytes for several SGEs in one block of the region.  Each of these SGEs has an
  * ARR, because nhca_arr_key.op has the SGE (nhca_backing_op()).
@@ -23,8 +23,8 @@
 #define NHCA_PLACE_AHEAD	32
 
 /*
- * Return: true if a block for writing may take a PMB now: no ARR is QUEUED, or more than a quarter
- * of the PMBs is free.
+ * Return: true if a block for writing may take a PMB now: no ARR waits for a PMB (QUEUED), or more
+ * than a quarter of the PMBs is free.
  */
 static bool place_may_take(const struct nhca_direct_pool *pool)
 {
@@ -121,7 +121,7 @@ out:
 }
 
 /*
- * Request PMBs for the blocks that follow @key, up to the block before byte @end of the region, so
+ * Request PMBs for the blocks that follow @key, up to the block of byte @end - 1 of the region, so
  * that the operation does not have to wait for each block.
  */
 static void place_ahead(struct nhca_store *store, struct nhca_arr_key key, u64 end)

@@ -335,9 +335,9 @@ static bool arr_is_alone(const struct nhca_direct_pool *pool, const struct nhca_
 }
 
 /*
- * Take blocks from operations that have brought no bytes for NHCA_READY_AGE, because their peers
- * may be dead.  Bytes that packets have brought were acknowledged, so these bytes go to the disk.
- * The PMB of such a block is free only after the write.
+ * Drop the blocks of operations that were given up.  Take blocks from operations that have placed
+ * no bytes for NHCA_READY_AGE, because their peers may be dead.  Bytes that were placed in such a
+ * block were acknowledged, so they go to the disk, and the PMB is free only after the write.
  * Return: number of PMBs that are resting now.
  */
 static u32 release_collecting(struct nhca_direct_pool *pool, u32 n)

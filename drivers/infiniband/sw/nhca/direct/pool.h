@@ -53,14 +53,15 @@ static inline u32 nhca_direct_edges(u32 blocks)
 #define NHCA_PMB_NONE		U32_MAX
 
 /*
- * Time in jiffies (20 ms).  A block that was read, and that its operation has not used for this
- * time, may lose its PMB to another operation, because the peer does not take the data at the
- * moment.  The block is read again later.  The time is long enough for a requester or responder
- * that was resumed to use its block.  COLLECTING blocks have the same limit.
+ * Time in jiffies (20 ms or a little more).  A block that was read, and that its operation has not
+ * used for this time, may lose its PMB to another operation, because the peer does not take the
+ * data at the moment.  The block is read again later.  The time is long enough for a requester or
+ * responder that was resumed to use its block.  A COLLECTING block to which no bytes come for this
+ * time may also lose its PMB: its bytes go to the disk.
  */
 #define NHCA_READY_AGE		(HZ / 50 + 1)
 
-/* number of DIRTY blocks of a region at which the disk begins, if no operation ends before */
+/* number of new DIRTY blocks of a region after which place_kick() begins to write them */
 #define NHCA_DIRTY_BATCH	32
 
 /**
@@ -151,7 +152,7 @@ struct nhca_arr_key {
  *          is FILLING or DRAINING, or waits for the first ARR of its block (order.c)
  * @by_store: in nhca_store.arrs, unless the ARR is free
  * @order_node: in nhca_direct_pool.orders if the ARR is the first in the order of its block
- * @behind: list of the first ARR of the block and the ARRs that wait for this one, oldest first
+ * @behind: links the first ARR of a block and the ARRs that wait for the first one, oldest first
  * @key:    block and operation
  * @pmb:    number of its PMB, or NHCA_PMB_NONE
  * @total:  Total Transfer Length: bytes that the operation wants, from the start of the block
@@ -234,7 +235,7 @@ struct nhca_arr {
  * @edges_free: number of @edges that are not in use; these are the first in the array
  * @idle:      woken when a region that is being freed has no I/O, DIRTY block or flush left
  * @number:    see nhca_direct_pool_set_number()
- * @dev:       its device, which outlives it; NULL in tests
+ * @dev:       the pool's device, which outlives the pool; NULL in tests
  * @list:      in the list of all pools (debug.c)
  * @stores:    all regions; protected by a lock of debug.c
  * @user:      account that the memory is charged to, or NULL
@@ -470,8 +471,8 @@ void nhca_direct_pool_wake(struct nhca_direct_pool *pool);
  * @blocks: number of PMBs
  * @ranges: number of ARRs
  * Context: process, sleeps; the lock is not held.
- * Return: 0; -ENOMEM; -EINTR: a fatal signal is pending.  The caller calls nhca_direct_pool_fini()
- * in any case.
+ * Return: 0; -ENOMEM: no memory; -EINTR: a fatal signal is pending.  The caller must call
+ * nhca_direct_pool_fini() in any case.
  */
 int nhca_direct_pool_init(struct nhca_direct_pool *pool, u32 blocks, u32 ranges);
 

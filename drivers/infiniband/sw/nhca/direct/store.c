@@ -193,13 +193,13 @@ static int file_check(struct file *file, const struct nhca_direct_attr *attr, u3
 	return attr->access & WRITE_ACCESS ? file_check_write(file) : 0;
 }
 
-/* Check the rights of a region.  Return: 0, -EINVAL or -EOPNOTSUPP. */
+/* Check the rights of a region.  Return: 0, or an error as nhca_mr_direct(). */
 static int access_check(const struct nhca_direct_attr *attr)
 {
 	if (attr->access & ~(IB_ACCESS_REMOTE_READ | IB_ACCESS_MW_BIND | IB_ACCESS_OPTIONAL |
 			     WRITE_ACCESS | IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_FLUSH_PERSISTENT))
 		return -EOPNOTSUPP;
-	/* IBTA 10.6.3 */
+	/* IBTA 10.6.3: remote write requires local write */
 	if ((attr->access & IB_ACCESS_REMOTE_WRITE) && !(attr->access & IB_ACCESS_LOCAL_WRITE))
 		return -EINVAL;
 	return attr->sync && !(attr->access & WRITE_ACCESS) ? -EINVAL : 0;

@@ -15,7 +15,7 @@
  */
 #define NHCA_IO_FIRST		4
 #define NHCA_IO_MAX		64
-/* jiffies after which a pool that is short of PMBs or ARRs checks again whether some are free */
+/* jiffies after which a pool that is short of PMBs, ARRs or I/O requests looks for free ones */
 #define NHCA_POLL_TIME		1
 
 struct cgroup_subsys_state;
@@ -73,7 +73,8 @@ struct nhca_direct_io {
  * struct nhca_flush_group - responders and processes that share a flush
  * @feeds: struct nhca_feed of the responders
  * @procs: struct nhca_flusher of the processes
- * @persistent: one of these requires that the bytes also leave the cache of the disk
+ * @persistent: at least one member of the group requires that the bytes also leave the cache of the
+ *         disk
  */
 struct nhca_flush_group {
 	struct list_head feeds;
@@ -272,7 +273,8 @@ void nhca_store_count_wait(struct nhca_store *store, enum nhca_direct_wait what)
  * @max:   maximum number of bytes
  * @seg:   filled in
  * Context: live section.
- * Return: 0; -EAGAIN; -EACCES: the region is being freed.
+ * Return: 0; -EAGAIN: the operation has no block for this byte yet, so the caller must call
+ * nhca_place_want(); -EACCES: the region is being freed.
  */
 int nhca_place_seg(struct nhca_store *store, struct nhca_fault *f, u64 op, u64 off, u32 max,
 		   struct nhca_seg *seg);
@@ -285,7 +287,8 @@ int nhca_place_seg(struct nhca_store *store, struct nhca_fault *f, u64 op, u64 o
  * @off:   offset in the region
  * @len:   bytes that the operation will write from @off on
  * Context: live section.
- * Return: -EAGAIN; -EACCES: the region is being freed.
+ * Return: -EAGAIN: the owner of @f waits, and must try again when it is resumed; -EACCES: the
+ * region is being freed.
  */
 int nhca_place_want(struct nhca_store *store, struct nhca_fault *f, u64 op, u64 off, u64 len);
 
@@ -319,7 +322,7 @@ int nhca_store_flush(struct nhca_backing *b, struct nhca_fault *f, u64 op, bool 
 int nhca_store_sync(struct nhca_store *store);
 
 /**
- * nhca_flush_continue - continue the flush in progress, whose blocks were all written
+ * nhca_flush_continue - continue the flush in progress, whose blocks were all written or lost
  * @store: the region
  * Context: pool's lock held.
  */
@@ -338,7 +341,7 @@ void nhca_file_submit(struct nhca_direct_io *io);
  * nhca_file_sync - nhca_store.fsync of a file
  * @store: the region
  * Context: process, sleeps.
- * Return: 0 or a negative errno.
+ * Return: 0, or an error of vfs_fsync_range().
  */
 int nhca_file_sync(struct nhca_store *store);
 
@@ -453,7 +456,7 @@ void nhca_store_wait(struct nhca_store *store);
 #define NHCA_MORE_BATCH		8
 
 /**
- * nhca_direct_more - let regions that were short of PMBs, ARRs or I/O requests try again
+ * nhca_direct_more - let regions that were short of PMBs, I/O requests or edge pages try again
  * @pool: the pool
  *
  * At most NHCA_MORE_BATCH regions are kicked, those first that have waited longest.

@@ -18,7 +18,7 @@ struct ib_mr *nhca_mr_backed(struct nhca_dev *dev, struct ib_pd *pd, struct nhca
 {
 	struct nhca_mr *mr;
 
-	/* if @iova is aligned, addresses and blocks of the backing have the same page boundaries */
+	/* @iova must be aligned, so that pages of addresses are pages of the backing's blocks */
 	if (!length || !PAGE_ALIGNED(iova) || iova + length - 1 < iova)
 		return ERR_PTR(-EINVAL);
 	mr = nhca_mr_alloc(dev, pd, access);

@@ -19,8 +19,8 @@
 struct nhca_backing;
 
 /*
- * One packet may write to several SGEs in one block, also to the same bytes.  So for an operation
- * that writes, a backing gets the operation's number with the SGE in the upper bits, as the number
+ * One packet may write to several SGEs in one block, also to the same bytes.  So if an operation
+ * writes, the upper bits of the number that a backing gets identify the SGE: they contain the count
  * of SGEs that follow in the list (nhca_backing_op()).  The backing can then have one copy of the
  * block for each of these SGEs, and gets the bytes in the order of the list.
  */
@@ -62,27 +62,30 @@ struct nhca_feed {
 
 /**
  * struct nhca_backing_ops - functions of a backing
- * @seg:   does the work of nhca_mr_seg().  @f and @op name the operation, and the SGE that is
- *         written (nhca_backing_op()); @f is NULL if the caller cannot wait.  The backing ignores
- *         the bytes that the caller writes to the segment until @placed is called for them.
+ * @seg:   finds contiguous bytes, as nhca_mr_seg() does.  @f and @op name the operation, and the
+ *         SGE that is written (nhca_backing_op()); @f is NULL if the caller cannot wait.  The
+ *         backing ignores the bytes that the caller writes to the segment until @placed is called
+ *         for them.
  *         Context: live section.
- *         Return: 0; -EAGAIN: the bytes are not in memory; -EACCES; -EIO: they cannot be read.
+ *         Return: 0; -EAGAIN: the bytes are not in memory, so the caller must call @want; -EACCES:
+ *         the region is being freed; -EIO: the bytes cannot be read.
  * @want:  called after @seg has returned -EAGAIN for @off: requests the bytes.  @len: bytes that
  *         the operation still needs from @off on; those after the end of the region are ignored.
  *         Context: the live section of @seg.
- *         Return: -EAGAIN: the function has called nhca_fault_begin(); -EACCES.
+ *         Return: -EAGAIN: the function has called nhca_fault_begin(), so the owner waits; -EACCES:
+ *         the region is being freed.
  * @placed: the owner has written @len bytes, which are in one page, to the segments that @seg has
  *         returned for them and this @op.  The bytes are those of a verified packet.  @end: these
  *         are the last bytes of the operation, or the last ones in this SGE.
  *         Context: the live section of @seg.
- *         Return: 0; -EAGAIN: the segment was taken back, so the bytes must be written again;
- *         -EACCES.
+ *         Return: 0; -EAGAIN: the backing has taken the segment back, so the owner must write the
+ *         bytes again; -EACCES: the region is being freed, or @f is NULL.
  * @flush: writes to the disk all bytes of the region that were placed before.  @op names the FLUSH;
  *         the owner calls @flush for the same @op again after its wait.  @persistent: the bytes
  *         must also leave the cache of the disk.  NULL: nothing has to be done.
  *         Context: live section in which the key was checked.
- *         Return: 0; -EAGAIN: the function has called nhca_fault_begin(); -EACCES; -EIO: some bytes
- *         could not be written.
+ *         Return: 0; -EAGAIN: the function has called nhca_fault_begin(), so the owner waits;
+ *         -EACCES: the region is being freed, or @f is NULL; -EIO: some bytes could not be written.
  * @ahead: advises the backing that an operation, which has begun, will need these bytes.
  *         Context: live section in which the key was checked.
  * @free:  frees the backing.

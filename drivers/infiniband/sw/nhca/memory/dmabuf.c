@@ -82,7 +82,7 @@ err_put:
 	return ERR_PTR(err);
 }
 
-/* The exporter made the mapping, whose addresses need not be in the direct map. */
+/* Return bytes of the exporter's mapping.  Its addresses need not be in the direct map. */
 static int dmabuf_seg(struct nhca_mr *mr, u64 off, u32 max, bool write, struct nhca_seg *seg)
 {
 	seg->addr = mr->dmabuf->start + off;

@@ -4,8 +4,9 @@
  * and the requester opens it when it executes IB_WR_REG_MR.  A region is mapped, opened and
  * invalidated many times.
  *
- * Pages of PAGE_SIZE are mapped by a range of TCEs, which gets another key with each mapping.  All
- * other mappings use a list (struct nhca_mr_piece).
+ * Pages of PAGE_SIZE are mapped by a range of TCEs, which gets another key with each mapping.
+ * Pages of another size, and elements of any length (IB_MR_TYPE_SG_GAPS), are mapped by a list
+ * (struct nhca_mr_piece).
  *
  * A consumer may map a region that is still open: the consumer has posted a local invalidate, or
  * will post one before the next IB_WR_REG_MR, but does not wait for the completion of the
@@ -141,7 +142,7 @@ static int fast_set_piece(struct ib_mr *ibmr, u64 addr)
 
 	if (i == mr->max_pieces)
 		return -ENOMEM;
-	/* the region begins at @offset of the first page; memory before need not be valid */
+	/* the region begins at @offset in the first page, so the address there must be valid */
 	if (!i)
 		addr += offset;
 	if (!fast_addr_valid(addr))
@@ -205,7 +206,7 @@ static int fast_map_pages(struct nhca_mr *mr, struct scatterlist *sgl, int sg_ne
 	if (!is_power_of_2(size))
 		return -EINVAL;
 	if (!next->pieces) {
-		/* allocated only now, because few consumers use another page size */
+		/* allocated only now, because few consumers use another page size than PAGE_SIZE */
 		next->pieces = kmalloc_array(mr->max_pieces, sizeof(*next->pieces),
 					     GFP_ATOMIC | __GFP_NOWARN);
 		if (!next->pieces)

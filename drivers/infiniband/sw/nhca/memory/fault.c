@@ -67,8 +67,8 @@ struct fault_want {
  * @failed_id:   nhca_odp_id() of the region of the last request that failed; 0: none
  * @failed_off:  offset in the region of this failed request
  * @failed_mode: mode of this failed request
+ * @failed_at:   time in jiffies at which this failed request has ended
  * @aborts:      number of times that the owner has given up all operations; written with @lock held
- * @failed_at:   time in jiffies at which this request has failed
  * @feed:        position in a backing; @lock protects only error and write_op
  */
 struct nhca_fault {
@@ -146,7 +146,7 @@ struct nhca_fault *nhca_fault_alloc(void (*resume)(void *arg), void *arg)
 	return f;
 }
 
-/* Operations in progress end.  nhca_arr_abandoned() then returns true for their blocks. */
+/* Give up the operations in progress: nhca_arr_abandoned() now returns true for their blocks. */
 static void fault_abort(struct nhca_fault *f)
 {
 	lockdep_assert_held(&f->lock);
@@ -310,7 +310,7 @@ int nhca_fault_sync(struct nhca_fault *f)
 	if (!f->writes) {
 		err = f->feed.error ? -EIO : 0;
 	} else {
-		/* an owner that waits for something else calls this again after that wait */
+		/* an owner that already waits (@busy) calls this function again after that wait */
 		if (!f->busy) {
 			WRITE_ONCE(f->busy, true);
 			f->syncing = true;
@@ -323,9 +323,10 @@ int nhca_fault_sync(struct nhca_fault *f)
 }
 
 /*
- * Request bytes of a backing.  For a remote access, @it->left covers only one packet, and @ahead is
- * the rest of the message.  For a local access @ahead is not used, because for a local read
- * @it->left already covers all bytes that the message still needs from the SGE.
+ * Request bytes of a backing.  For a remote access, @it->left covers only one packet, and @ahead
+ * covers the later bytes of the message.  For a local access @ahead is not used, because the later
+ * bytes may belong to other SGEs.  For a local read @it->left already covers all bytes that the
+ * message still needs from this SGE.
  */
 static int backing_want(const struct nhca_iter *it, u32 ahead, struct nhca_fault *f)
 {
@@ -426,7 +427,7 @@ int nhca_fault_queue(struct nhca_odp *odp, u64 off, u64 len, enum nhca_odp_mode 
 
 int nhca_fault_init(void)
 {
-	/* no WQ_MEM_RECLAIM: the faults are of user memory and allocate memory themselves */
+	/* no WQ_MEM_RECLAIM: a page fault itself allocates memory and may wait for reclaim */
 	nhca_fault_wq = alloc_workqueue("nhca_fault", WQ_UNBOUND, WQ_MAX_ACTIVE);
 	if (!nhca_fault_wq)
 		return -ENOMEM;
@@ -441,7 +442,7 @@ int nhca_fault_init(void)
 
 /*
  * destroy_workqueue() waits for all queued work, and for the work that nhca_faultq_end() queues
- * meanwhile.  The work has references on all that it uses.
+ * during this wait.  The work has references on all that it uses.
  */
 void nhca_fault_exit(void)
 {

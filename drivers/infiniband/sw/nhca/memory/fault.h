@@ -99,7 +99,7 @@ static inline bool nhca_fault_waiting(const struct nhca_fault *f)
  *         on-demand pages of these bytes are faulted in as well, for at most 1 MiB in all
  * @f:     state of the caller; with NULL the function returns -EACCES
  * Context: the live section in which the iterator was used.
- * Return: -EAGAIN: @resume of @f will be called; an earlier retry is useless but harmless.
+ * Return: -EAGAIN: @resume of @f will be called; a retry before that call is useless but harmless.
  * -EACCES: @f is NULL, or the fault that @f has just requested for the same bytes failed, or the
  * region has a backing and @it does not name an operation of @f (nhca_iter_for()), or the region is
  * being deregistered.  The caller must treat this as any access error.

@@ -43,7 +43,7 @@ static u64 largest_below(struct rb_node *node)
 	return gap ? gap->largest : 0;
 }
 
-/* Update @largest of all nodes above a gap whose size has changed, but not its position. */
+/* The size of a gap has changed, but not its place in the order: update @largest in the tree. */
 static void gap_resized(struct gap *gap)
 {
 	gap_callbacks_propagate(&gap->node, NULL);

@@ -194,7 +194,7 @@ static inline void nhca_iter_for(struct nhca_iter *it, struct nhca_fault *f, u64
  * Return: true if packets of the operation may refer to the pages: the region has a backing, and
  * @rkey is the key of the region, not of a window.  Only a deregistration, which waits for packets,
  * closes the key of such a region.  A window can be closed in softirq, which cannot wait for
- * packets.
+ * packets, so packets of an operation through a window must have copies of the bytes.
  */
 bool nhca_iter_ahead(const struct nhca_iter *it, u32 rkey);
 
@@ -220,8 +220,9 @@ int nhca_iter_next(struct nhca_iter *it, u32 max, struct nhca_seg *seg);
  * The bytes must be those of packets that were verified.  Bytes that are not handed over never
  * reach the disk.
  * Context: the live section in which the bytes were written.
- * Return: 0; -EACCES; -EAGAIN: the backing has taken back a block meanwhile, so the caller must
- * request the block by nhca_iter_fault(), and write all bytes again.
+ * Return: 0; -EACCES: a key was closed meanwhile, the region is being freed, or nhca_iter_for() was
+ * not called; -EAGAIN: the backing has taken back a block meanwhile, so the caller must request the
+ * block by nhca_iter_fault(), and write all bytes again.
  */
 int nhca_iter_placed(struct nhca_iter *it, u32 len, bool last);
 

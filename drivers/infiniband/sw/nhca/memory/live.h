@@ -62,7 +62,7 @@ static inline struct nhca_live *nhca_live_pin(void)
 
 	migrate_disable();
 	l = this_cpu_ptr(&nhca_live);
-	/* only this task sets the owner to itself, and only this task clears it afterwards */
+	/* only this task stores and clears itself as the owner, so the read needs no lock */
 	if (READ_ONCE(l->owner) != current) {
 		spin_lock(&l->lock);
 		WRITE_ONCE(l->owner, current);
@@ -143,8 +143,9 @@ static inline void nhca_live_exit(void)
  *
  * Every section that begins after the snapshot sees the writes that the caller made before the
  * call, for example to the valid bit of a key.  When the function returns, every section that had
- * begun before the snapshot has ended.  The function does not wait for later sections, except with
- * PREEMPT_RT for those that take the lock of their CPU first.  No section waits for the function.
+ * begun before the snapshot has ended.  The function does not wait for later sections, with one
+ * exception: with PREEMPT_RT a later section may take the lock of its CPU before the function does.
+ * No section waits for the function.
  * The wait takes as long as the longest section: a copy of 64 KiB at most.
  * Context: process or softirq; not in a live section.  The caller may hold any lock that no section
  * takes.

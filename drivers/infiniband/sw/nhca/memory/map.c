@@ -41,8 +41,9 @@ unsigned int nhca_map_shift(struct ib_umem *umem)
 	unsigned long sizes = NHCA_PAGE_SIZES, size;
 
 	/*
-	 * A buffer of huge pages has few, long elements.  If there is more than one for each huge
-	 * page, the buffer has smaller pages, and a walk over all folios is not needed.
+	 * A buffer of huge pages has few, long elements: at most one for each huge page, and two
+	 * for its ends.  If there are more elements, the buffer has smaller pages, and a walk over
+	 * all folios is not needed.
 	 */
 	if (umem->sgt_append.sgt.orig_nents > (umem->length >> PMD_SHIFT) + 2)
 		return PAGE_SHIFT;

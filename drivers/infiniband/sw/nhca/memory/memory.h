@@ -66,7 +66,7 @@ struct ib_mr *nhca_mr_odp(struct nhca_dev *dev, struct ib_pd *pd, u64 start, u64
  * deregistered meanwhile; -EINVAL: the key is not that of an on-demand region; -EPERM: the region
  * is in another domain, or it is read-only and the prefetch is for writing; -EFAULT: the bytes are
  * not all in the region; -EAGAIN: NHCA_ODP_PREFETCHES prefetches of the region are queued; -EINTR:
- * a signal is pending; -ENOMEM; or as nhca_odp_fault().
+ * a signal is pending; -ENOMEM: no memory; or as nhca_odp_fault().
  */
 int nhca_mr_prefetch(struct ib_pd *pd, u32 lkey, u64 va, u32 len,
 		     enum ib_uverbs_advise_mr_advice advice, bool wait);
@@ -216,7 +216,8 @@ struct ib_mr *nhca_mr_fast(struct nhca_dev *dev, struct ib_pd *pd, u32 max_sg, b
  * @sg_offset: NULL, or bytes of the first element to skip; see ib_map_mr_sg()
  * Context: any; the caller serializes the calls for a region.
  * Return: number of elements mapped; -EINVAL: the region is not for fast registration, an address
- * is not in the direct map, or an argument or the page size is invalid; -ENOMEM.
+ * is not in the direct map, or an argument or the page size is invalid; -ENOMEM: no memory for a
+ * list of pages.
  */
 int nhca_mr_fast_map(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
 		     unsigned int *sg_offset);
@@ -228,7 +229,8 @@ int nhca_mr_fast_map(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
  * @offset: byte of @dm at which the region begins
  * @length: bytes
  * Context: process, sleeps.
- * Return: the region; ERR_PTR: -EINVAL: the bytes are not all in @dm; or another error.
+ * Return: the region; ERR_PTR: -EINVAL: the bytes are not all in @dm; -ENOMEM: no memory; or as
+ * nhca_mkey_add() or nhca_range_alloc().
  */
 struct ib_mr *nhca_mr_dm(struct nhca_dev *dev, struct ib_pd *pd, struct nhca_dm *dm,
 			 u64 offset, u64 length, int access);
@@ -243,7 +245,8 @@ struct ib_mr *nhca_mr_dm(struct nhca_dev *dev, struct ib_pd *pd, struct nhca_dm 
  * Context: process, sleeps.
  * Return: the region; ERR_PTR: -EOPNOTSUPP: the buffer is I/O memory, which this driver cannot
  * access; -EACCES: @fd is open only for reading and @access includes writing; -EINVAL: @length is
- * 0, the range wraps, or the bytes are not all in the buffer; or another error.
+ * 0, the range wraps, or the bytes are not all in the buffer; -ENOMEM: no memory; or as
+ * dma_buf_get(), dma_buf_begin_cpu_access(), dma_buf_vmap_unlocked() or nhca_mkey_add().
  */
 struct ib_mr *nhca_mr_dmabuf(struct nhca_dev *dev, struct ib_pd *pd, u64 offset, u64 length,
 			     u64 iova, int fd, int access);

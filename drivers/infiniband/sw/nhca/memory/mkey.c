@@ -119,7 +119,7 @@ int nhca_mkey_add(struct nhca_mkey *mk)
 	return -ENOSPC;
 }
 
-/* Report a key as revoked: the live sections that had found it open have ended. */
+/* Trace that a key is revoked: the live sections that had found the key open have ended. */
 static void mkey_revoked(struct nhca_mkey *mk)
 {
 	if (!mk->shut)

@@ -217,8 +217,9 @@ int nhca_mr_user_args(const struct ib_mr *ibmr, u64 *start, u64 *length, u64 *io
 }
 
 /*
- * Close the key of a region, unless windows are bound to it (IBTA 10.6.7.2.6).  No window can be
- * bound meanwhile, because a bind takes the key's lock.  The caller then waits for live sections.
+ * Close the key of a region, unless windows are bound to it (IBTA 10.6.7.2.6).  While this function
+ * runs no window can be bound, because a bind takes the key's lock.  The caller must wait for live
+ * sections afterwards.  Return: 0; -EBUSY: windows are bound to the region.
  */
 static int mr_shut(struct nhca_mr *mr)
 {
@@ -244,8 +245,8 @@ int nhca_mr_change(struct ib_mr *ibmr, struct ib_pd *pd, int access)
 		return -EPERM;
 
 	/*
-	 * Close the key meanwhile, so that no packet is checked with the new rights and the old
-	 * domain.  Packets that arrive while the key is closed are refused, as on hardware.
+	 * Close the key during the change, so that no packet is checked with the new rights and the
+	 * old domain.  Packets that arrive while the key is closed are refused, as on hardware.
 	 */
 	spin_lock_bh(&mk->lock);
 	err = mr_shut(mr);

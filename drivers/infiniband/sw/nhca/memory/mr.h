@@ -27,7 +27,7 @@ struct nhca_mr;
  *
  * For NHCA_MR_BACKED the data path calls nhca_backing_ops.seg(), which also gets the operation
  * (iter_seg()).  For all other kinds the data path calls nhca_mr_seg(), which handles NHCA_MR_TCE
- * itself and calls nhca_mr_ops.seg() for the rest.
+ * itself, and calls nhca_mr_ops.seg() if the kind is not NHCA_MR_TCE.
  */
 enum nhca_mr_kind {
 	NHCA_MR_TCE,

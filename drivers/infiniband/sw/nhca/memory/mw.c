@@ -173,7 +173,7 @@ static u32 mw_new_key(const struct nhca_mkey *mk, const struct nhca_send_wqe *wq
 	return (mk->key & ~0xffU) | (wqe->mw.new_rkey & 0xff);
 }
 
-/* Check the parts of a bind that do not depend on the region.  Return: 0, -EINVAL or -EACCES. */
+/* Check the parts of a bind that do not depend on the region.  Return: as nhca_mw_bind(). */
 static int mw_check(const struct nhca_key_user *key_user, const struct nhca_mkey *mk,
 		    const struct nhca_send_wqe *wqe)
 {
@@ -206,6 +206,7 @@ static int mw_check(const struct nhca_key_user *key_user, const struct nhca_mkey
 /*
  * Check that the window @mk may be bound to the region of the key @rk.  Count the window in the
  * region, so that the region stays open until the count is decremented.
+ * Return: as nhca_mw_bind().
  */
 static int mw_take(struct nhca_mkey *rk, const struct nhca_mkey *mk,
 		   const struct nhca_send_wqe *wqe)

@@ -117,7 +117,7 @@ static atomic64_t odp_ids;
 
 /* ---- the data path ---- */
 
-/* Return: 0; -EAGAIN: the page has no TCE, or none for writing. */
+/* Return: 0; -EAGAIN: the page has no TCE, or @write is set and the TCE is only for reading. */
 static int odp_seg(struct nhca_mr *mr, u64 off, u32 max, bool write, struct nhca_seg *seg)
 {
 	struct nhca_odp *odp = mr->odp;
@@ -429,7 +429,7 @@ static s64 odp_fault(struct nhca_odp *odp, unsigned long va, unsigned long end,
 		n = -ENOENT;
 		if (READ_ONCE(odp->closed))
 			break;
-		/* computed from the last byte, since the next chunk may begin at 0 */
+		/* computed from the last byte, because the end of a chunk may wrap to 0 */
 		next = min(end - 1, at | (ODP_CHUNK_SIZE - 1)) + 1;
 		chunk = chunk_get(odp, at);
 		if (IS_ERR(chunk)) {
@@ -467,8 +467,8 @@ s64 nhca_odp_fault(struct nhca_odp *odp, u64 off, u64 len, enum nhca_odp_mode mo
 	set_active_memcg(old);
 	mem_cgroup_put(memcg);
 	/*
-	 * Asynchronous, because the release of the last reference tears down the address space and
-	 * calls the notifiers of this driver.
+	 * Asynchronous, because the release of the last reference tears down the address space,
+	 * which may take long and calls the notifiers of this driver.
 	 */
 	mmput_async(odp->mm);
 	return n;

@@ -39,8 +39,8 @@ enum nhca_odp_mode {
  * Return: number of bytes from @off on that were handled, at least 1; -EFAULT: @len is 0, the
  * process has no such memory or has exited, or the memory does not permit this access; -EBUSY: the
  * kernel has changed the page tables during each attempt, for HMM_RANGE_DEFAULT_TIMEOUT ms;
- * -EINTR: a signal is pending; -ENOENT: the region was deregistered meanwhile; -ENOMEM; or as
- * nhca_range_alloc().
+ * -EINTR: a signal is pending; -ENOENT: the region was deregistered meanwhile; -ENOMEM: no memory;
+ * or as nhca_range_alloc().
  */
 s64 nhca_odp_fault(struct nhca_odp *odp, u64 off, u64 len, enum nhca_odp_mode mode);
 
@@ -140,7 +140,7 @@ int nhca_fault_request(struct nhca_fault *f, struct nhca_odp *odp, u64 off, u64 
  * @len:  bytes
  * @mode: purpose
  * Context: process, sleeps.
- * Return: 0; -ENOMEM; -EAGAIN: NHCA_ODP_PREFETCHES prefetches of this region are queued.
+ * Return: 0; -ENOMEM: no memory; -EAGAIN: NHCA_ODP_PREFETCHES prefetches of this region are queued.
  */
 int nhca_fault_queue(struct nhca_odp *odp, u64 off, u64 len, enum nhca_odp_mode mode);
 

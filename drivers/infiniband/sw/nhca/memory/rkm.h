@@ -47,10 +47,10 @@ struct nhca_rkey_ref {
  * @h: a ref that is not in use, zeroed before its first use; the caller has set pd, key, qpn, mr
  *     and off
  *
- * A sweep in progress releases the lock of the bucket between two steps, because receive processing
- * has priority.  In one live section the caller calls this function and then checks that the key is
- * still open.  A key is closed before its sweep.  So either the sweep finds the ref, or the check
- * finds the key closed.
+ * The function takes the lock of the bucket.  A sweep in progress delays the function only briefly,
+ * because the sweep releases this lock between two steps.  In one live section the caller calls
+ * this function and then checks that the key is still open.  A key is closed before its sweep.  So
+ * either the sweep finds the ref, or the check finds the key closed.
  * Context: BH disabled.
  */
 void nhca_rkm_get(struct nhca_rkey_ref *h);

@@ -79,7 +79,7 @@ static inline int nhca_ring_produced(const struct nhca_ring *r, u32 cons)
  */
 static inline void nhca_ring_release(struct nhca_ring *r, u32 cons)
 {
-	/* The producer loads hdr->cons with acquire: it writes slots after the kernel's reads. */
+	/* Pairs with the producer's load acquire of hdr->cons, before it writes to the slots. */
 	smp_store_release(&r->hdr->cons, cons);
 }
 

@@ -18,7 +18,8 @@
  *         the event is not armed; written with @wq.lock held
  * @srqn:  number of the SRQ, its index in nhca_dev.srq_ids; libibverbs returns this number, and
  *         requests of XRC peers contain it
- * @serial: identifies the SRQ among all that ever have @srqn: a number in the upper 40 bits
+ * @serial: identifies the SRQ among all SRQs that ever have the number @srqn: a number in the upper
+ *         40 bits, which no other SRQ has; the lower bits are 0
  * @user:  user space owns the producer index of the ring
  * @broken: user space has stored an impossible index, and IB_EVENT_SRQ_ERR was raised; never
  *         cleared; written with @wq.lock held

@@ -18,7 +18,10 @@
 #define NHCA_OLD_CRC32	/* crc32_le() uses tables; only the crypto API uses CPU instructions */
 #endif
 
-/* For a stack variable that is written before it is read: the compiler does not clear it. */
+/*
+ * Attribute of a stack variable that is written before it is read, so that the compiler does not
+ * clear the variable.  Empty if the headers of the kernel or of the fuzzer do not define it.
+ */
 #ifndef __uninitialized
 #define __uninitialized
 #endif

@@ -94,7 +94,7 @@ int nhca_icrc_init(void)
 
 	/*
 	 * Load all drivers of this name.  The allocation alone loads no accelerated driver if the
-	 * portable one is already loaded.
+	 * portable driver is already loaded.
 	 */
 	request_module("crypto-crc32");
 	shash = crypto_alloc_shash("crc32", 0, 0);
@@ -104,7 +104,7 @@ int nhca_icrc_init(void)
 		return 0;
 	}
 	if (!icrc_shash_fits(shash)) {
-		pr_info("the crc32 of the crypto API has an unexpected format, so ICRCs are computed with crc32_le(), which is slower\n");
+		pr_info("the driver of crc32 in the crypto API does not export its state as a 32-bit CRC, so ICRCs are computed with crc32_le(), which is slower\n");
 		crypto_free_shash(shash);
 		return 0;
 	}

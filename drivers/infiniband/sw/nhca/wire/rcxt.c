@@ -196,7 +196,7 @@ bool nhca_rxeth_fits(const struct nhca_rxeth *x, u8 opcode, unsigned int payload
 	case NHCA_RX_READ_DATA:
 		return x->length == nhca_rcxt_packet_len(x->total, x->segment, x->offset);
 	case NHCA_RX_STATUS:
-		/* the payload is a bitmap, with a bit for each of some packets from x->offset on */
+		/* the payload is a bitmap of consecutive packets; the first one is at x->offset */
 		left = nhca_rcxt_packets(x->total - x->offset, x->segment);
 		return x->status < NHCA_RX_ST_MAX && x->length <= NHCA_RX_MAX_PACKET &&
 		       x->length <= (left + 7) / 8;
