@@ -32,7 +32,7 @@ static struct nhca_arr *block_queue(struct nhca_store *store, struct nhca_fault 
 /* blocks that one call queues in advance, to bound the time with the lock held */
 #define AHEAD_BATCH	256
 
-/* Return: true if enough ARRs and PMBs are left for others, so blocks may be queued in advance. */
+/* Return: true if blocks may be queued in advance: ARRs and PMBs are left for other blocks. */
 static bool pool_has_room(const struct nhca_direct_pool *pool)
 {
 	return pool->nfree_arrs > pool->ranges / 4 && pool->nqueued < DIV_ROUND_UP(pool->num, 2);

@@ -13,8 +13,9 @@
  * A file system writes with IOCB_NOWAIT only where blocks are allocated and not in the page cache.
  * For other blocks file_prepare() first allocates the blocks and empties the page cache, without a
  * change of the size.  If the file system still refuses, for example because it writes each block
- * to a new place, the write is begun without the lock.  Only in this case the write may undo a
- * truncation that comes between the check and the write.
+ * to a new place, or if it does not support IOCB_NOWAIT (FMODE_NOWAIT), the write is begun without
+ * the lock.  Only in these two cases the write may undo a truncation that comes between the check
+ * and the write.
  */
 #include <linux/cred.h>
 #include <linux/falloc.h>
@@ -113,7 +114,9 @@ static ssize_t file_overwrite(struct nhca_direct_io *io)
 
 /*
  * Do for a write what IOCB_NOWAIT forbids: empty the page cache, remove set-user-ID bits, allocate
- * blocks.  The file does not get longer.  Return: 0 or a negative errno.
+ * blocks.  The file does not get longer.
+ * Return: 0; -EIO: the file is too short; or an error of filemap_write_and_wait_range() or
+ * vfs_fallocate().
  */
 static int file_prepare(struct nhca_direct_io *io)
 {

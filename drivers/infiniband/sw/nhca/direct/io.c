@@ -77,7 +77,10 @@ static void pool_poll(struct work_struct *work)
 
 	spin_lock_bh(&pool->lock);
 	if (!list_empty(&pool->waiters)) {
-		/* operations whose owner was destroyed or has stopped may have all the ARRs */
+		/*
+		 * Operations whose owner was destroyed or has stopped may have all ARRs, so release
+		 * some of these ARRs.
+		 */
 		nhca_direct_pool_release(pool, NHCA_IO_FIRST);
 		nhca_direct_pool_wake(pool);
 		queue_delayed_work(pool->wq, &pool->poll, NHCA_POLL_TIME);
@@ -459,7 +462,7 @@ void nhca_store_stop(struct nhca_store *store)
 	WARN_ON_ONCE(!list_empty(&store->arrs));
 }
 
-/* Allocate nhca_direct_pool.edges.  Return: 0 or -ENOMEM. */
+/* Allocate nhca_direct_pool.edges.  Return: 0; -ENOMEM: no memory. */
 static int io_edges(struct nhca_direct_pool *pool)
 {
 	u32 i;

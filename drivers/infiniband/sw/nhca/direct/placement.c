@@ -208,7 +208,7 @@ int nhca_store_placed(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 
 		goto out;
 	}
 	arr = nhca_arr_find(pool, &key);
-	/* nhca_direct_pool_release() may have taken the block meanwhile */
+	/* nhca_direct_pool_release() may have taken the block after nhca_place_seg() */
 	if (!arr || arr->state != NHCA_ARR_COLLECTING || arr->count != in ||
 	    arr->handed < in + len)
 		goto out;

@@ -413,7 +413,7 @@ static inline struct page *nhca_arr_page(const struct nhca_direct_pool *pool,
 }
 
 /**
- * nhca_direct_pool_release - release ARRs whose PMBs others need
+ * nhca_direct_pool_release - release ARRs, because other ARRs need their PMBs
  * @pool: the pool
  * @n:    number of PMBs that are needed
  *

@@ -146,7 +146,7 @@ static int file_align(struct file *file, u32 *offset, u32 *memory)
 	return 0;
 }
 
-/* Check that the bytes of a file may be overwritten in place.  Return: 0 or a negative errno. */
+/* Check that the bytes of a file may be overwritten in place.  Return: as nhca_mr_direct(). */
 static int file_check_write(struct file *file)
 {
 	struct inode *inode = file->f_mapping->host;

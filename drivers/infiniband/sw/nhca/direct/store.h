@@ -11,7 +11,8 @@
 
 /*
  * number of blocks of the first I/O request of an operation that reads, and maximum number of
- * blocks of any I/O request; each request that reads has twice as many as the one before
+ * blocks of any I/O request; each further request of the operation has twice as many blocks as the
+ * request before, up to this maximum
  */
 #define NHCA_IO_FIRST		4
 #define NHCA_IO_MAX		64
@@ -468,7 +469,7 @@ void nhca_direct_more(struct nhca_direct_pool *pool);
  * nhca_io_init - make the I/O requests and the workqueue of a pool
  * @pool: the pool; nhca_direct_pool_init() was called
  * Context: process, sleeps.
- * Return: 0 or -ENOMEM.
+ * Return: 0; -ENOMEM: no memory.
  */
 int nhca_io_init(struct nhca_direct_pool *pool);
 

@@ -129,7 +129,7 @@ struct nhca_backing {
  * not be used for other bytes until no packet has a reference on the page.
  * Context: process, sleeps.
  * Return: the region; ERR_PTR: -EINVAL: @length is 0, the range wraps, or @iova is not aligned;
- * -ENOMEM; -ENOSPC: nearly all indices of keys are in use.
+ * -ENOMEM: no memory; -ENOSPC: nearly all indices of keys are in use.
  */
 struct ib_mr *nhca_mr_backed(struct nhca_dev *dev, struct ib_pd *pd, struct nhca_backing *b,
 			     u64 length, u64 iova, int access);
@@ -234,7 +234,8 @@ void nhca_fault_flush_end(struct nhca_fault *f, u64 op, int err);
  * @f:  the state
  * @op: number of the FLUSH
  * Context: BH disabled.
- * Return: 0; -EIO: it has failed; -EAGAIN: it has not ended, or has not begun.
+ * Return: 0: the FLUSH has succeeded; -EIO: the FLUSH has failed; -EAGAIN: the FLUSH has not ended,
+ * or has not begun.
  */
 int nhca_fault_flushed(struct nhca_fault *f, u64 op);
 

@@ -10,8 +10,8 @@
  *
  * A consumer may map a region that is still open: the consumer has posted a local invalidate, or
  * will post one before the next IB_WR_REG_MR, but does not wait for the completion of the
- * invalidate.  So a region has two ranges or two lists.  ib_map_mr_sg() changes only the one that
- * is not open.
+ * invalidate.  So a region has two ranges or two lists.  ib_map_mr_sg() changes only the range or
+ * list that is not open.
  */
 #include <linux/log2.h>
 #include <linux/mm.h>
@@ -281,7 +281,7 @@ static int fast_check(const struct nhca_mr *mr, const struct nhca_key_user *key_
 	return 0;
 }
 
-/* If there is a new mapping, replace the previous one by it.  The key is closed. */
+/* Replace the previous mapping by the new mapping, if there is one.  The key is closed. */
 static void fast_take(struct nhca_mr *mr)
 {
 	struct nhca_next *next = mr->next;

@@ -26,7 +26,7 @@ struct nhca_gaps {
  * @g:   filled in
  * @end: number of entries, at least 1
  * Context: process, sleeps.
- * Return: 0 or -ENOMEM.
+ * Return: 0; -ENOMEM: no memory.
  */
 int nhca_gaps_init(struct nhca_gaps *g, u64 end);
 

@@ -220,9 +220,9 @@ int nhca_iter_next(struct nhca_iter *it, u32 max, struct nhca_seg *seg);
  * The bytes must be those of packets that were verified.  Bytes that are not handed over never
  * reach the disk.
  * Context: the live section in which the bytes were written.
- * Return: 0; -EACCES: a key was closed meanwhile, the region is being freed, or nhca_iter_for() was
- * not called; -EAGAIN: the backing has taken back a block meanwhile, so the caller must request the
- * block by nhca_iter_fault(), and write all bytes again.
+ * Return: 0; -EACCES: a key was closed after the bytes were written, the region is being freed, or
+ * nhca_iter_for() was not called; -EAGAIN: the backing has taken back a block with some of the
+ * bytes, so the caller must request the block by nhca_iter_fault(), and write all bytes again.
  */
 int nhca_iter_placed(struct nhca_iter *it, u32 len, bool last);
 
@@ -299,7 +299,7 @@ int nhca_iter_read(struct nhca_iter *it, void *dst, u32 len);
  * @it, @dst, @len: as for nhca_iter_read()
  * @sum: the checksum as csum_partial() returns it; undefined after an error
  *
- * The checksum matches the bytes in @dst even if another CPU writes to the source meanwhile.
+ * The checksum matches the bytes in @dst even if another CPU writes to the source during the copy.
  * Context: live section.  Return: 0 or as nhca_iter_next().
  */
 int nhca_iter_read_sum(struct nhca_iter *it, void *dst, u32 len, __wsum *sum);

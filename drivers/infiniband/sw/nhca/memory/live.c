@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The live-task view and the snapshot view.
+ * The live-task view and the snapshot view (live.h).
  *
  * A wait cannot miss a section, even on CPUs that reorder memory accesses.  The reason, for two
  * variables (seq and valid) and two CPUs:

@@ -5,11 +5,11 @@
  * this view, and waits until the accesses of these CPUs have ended.
  *
  * A live section is the code between the check of a key and the last byte that moves by this key.
- * It lasts as long as the copy of one packet, of one batch (64 KiB at most), or of 32 KiB between
- * queue pairs of one host.  No packet is sent in a section, and without PREEMPT_RT nothing sleeps.
- * A section takes only the few locks that Documentation/internals.rst lists, and no code holds one
- * of these locks while it waits for sections.  So a section never waits for an invalidation, and an
- * invalidation can busy-wait for the sections of other CPUs, even in softirq.
+ * A section lasts as long as the copy of a packet, of a batch (at most 64 KiB), or of 32 KiB
+ * between queue pairs of one host.  No packet is sent in a section, and without PREEMPT_RT nothing
+ * sleeps.  A section takes only the few locks that Documentation/internals.rst lists, and no code
+ * holds one of these locks while it waits for sections.  So a section never waits for an
+ * invalidation, and an invalidation can busy-wait for the sections of other CPUs, even in softirq.
  *
  * Packet builders allocate pages and take spinlocks in a section.  With PREEMPT_RT page allocation
  * and spinlocks may sleep, so a section may be preempted.  So with PREEMPT_RT a section also holds
@@ -172,7 +172,7 @@ unsigned int nhca_live_left(u32 *view);
 /**
  * nhca_live_init - allocate the snapshot views when the module is loaded
  * Context: process, sleeps.
- * Return: 0 or -ENOMEM.
+ * Return: 0; -ENOMEM: no memory.
  */
 int nhca_live_init(void);
 

@@ -48,7 +48,10 @@ static inline struct nhca_pd *to_nhca_pd(struct ib_pd *ibpd)
  * @start:  first address; with 0 and a @length of SIZE_MAX the region is all memory of the process,
  *          present and future
  * @length: bytes; with 0 the function does the same as nhca_mr_user()
- * Context: process, sleeps.  Return: the region or ERR_PTR.
+ * Context: process, sleeps.
+ * Return: the region; ERR_PTR: -EINVAL: a range wraps, or the region is all memory of the process,
+ * and @iova is not 0 or @access has IB_ACCESS_HUGETLB; -EFAULT: the range is not in the part of the
+ * address space that processes can use; -ENOMEM: no memory; or as nhca_mkey_add().
  */
 struct ib_mr *nhca_mr_odp(struct nhca_dev *dev, struct ib_pd *pd, u64 start, u64 length,
 			  u64 iova, int access);
@@ -62,11 +65,12 @@ struct ib_mr *nhca_mr_odp(struct nhca_dev *dev, struct ib_pd *pd, u64 start, u64
  * @advice: prefetch for reading, for writing, or only the pages that the process has now
  * @wait:   true: return after the prefetch has ended; false: queue the prefetch for a worker, whose
  *          errors are not reported
- * Context: process, sleeps.  Return: 0; -ENOENT: @lkey is not an open key, or the region was
- * deregistered meanwhile; -EINVAL: the key is not that of an on-demand region; -EPERM: the region
- * is in another domain, or it is read-only and the prefetch is for writing; -EFAULT: the bytes are
- * not all in the region; -EAGAIN: NHCA_ODP_PREFETCHES prefetches of the region are queued; -EINTR:
- * a signal is pending; -ENOMEM: no memory; or as nhca_odp_fault().
+ * Context: process, sleeps.
+ * Return: 0; -ENOENT: @lkey is not an open key, or the region was deregistered during the prefetch;
+ * -EINVAL: the key is not that of an on-demand region; -EPERM: the region is in another domain, or
+ * is read-only and the prefetch is for writing; -EFAULT: the bytes are not all in the region;
+ * -EAGAIN: NHCA_ODP_PREFETCHES prefetches of the region are queued; -EINTR: a signal is pending;
+ * -ENOMEM: no memory; or as nhca_odp_fault().
  */
 int nhca_mr_prefetch(struct ib_pd *pd, u32 lkey, u64 va, u32 len,
 		     enum ib_uverbs_advise_mr_advice advice, bool wait);
@@ -154,7 +158,9 @@ int nhca_reg_fast(const struct nhca_key_user *key_user, u32 lkey, u32 key, int a
  * @iova:   the address that peers and SGEs use for @start; ignored if @access has IB_ZERO_BASED,
  *          because the addresses then begin at 0
  * @access: enum ib_access_flags
- * Context: process, sleeps.  Return: the region or ERR_PTR.
+ * Context: process, sleeps.
+ * Return: the region; ERR_PTR: -EINVAL: a range wraps or exceeds the address space; or an error of
+ * nhca_mkey_add(), ib_umem_get_va() or nhca_mr_map_sgt().
  */
 struct ib_mr *nhca_mr_user(struct nhca_dev *dev, struct ib_pd *pd, u64 start,
 			   u64 length, u64 iova, int access);
@@ -204,7 +210,8 @@ struct ib_mr *nhca_mr_dma(struct nhca_dev *dev, struct ib_pd *pd, int access);
  * @dev, @pd: as for nhca_mr_user()
  * @max_sg:   maximum number of elements that nhca_mr_fast_map() can map
  * @gaps:     elements may begin and end anywhere, not only at page boundaries
- * Context: process, sleeps.  Return: the region or ERR_PTR.
+ * Context: process, sleeps.
+ * Return: the region; ERR_PTR: -ENOMEM: no memory; or as nhca_mkey_add() or nhca_range_alloc().
  */
 struct ib_mr *nhca_mr_fast(struct nhca_dev *dev, struct ib_pd *pd, u32 max_sg, bool gaps);
 
@@ -329,7 +336,7 @@ void nhca_mr_dump(struct ib_mr *ibmr, struct nhca_res_mr *res);
 
 /**
  * nhca_memory_init - initialize memory/ when the module is loaded
- * Context: process, sleeps.  Return: 0 or -ENOMEM.
+ * Context: process, sleeps.  Return: 0; -ENOMEM: no memory.
  */
 int nhca_memory_init(void);
 

@@ -369,7 +369,7 @@ int nhca_rkey_get(struct nhca_rkey_ref *h, const struct nhca_key_user *key_user,
 	h->mr = mk->mr;
 	h->off = mk->off + (va - mk->va);
 	nhca_rkm_get(h);
-	/* if the key was closed meanwhile, its sweep may have missed this ref */
+	/* if the key was closed after mkey_reach(), its sweep may have missed this ref */
 	if (READ_ONCE(mk->valid))
 		err = 0;
 	else

@@ -134,7 +134,7 @@ bool nhca_mkey_shut(struct nhca_mkey *mk);
 /**
  * nhca_mkey_shut_end - wait for the live sections that had found the key open
  * @mk: the key
- * Context: not in a live section; the caller prevents an open of @mk meanwhile.
+ * Context: not in a live section; the caller prevents that @mk is opened before the function ends.
  */
 void nhca_mkey_shut_end(struct nhca_mkey *mk);
 
@@ -185,8 +185,8 @@ struct nhca_mr *nhca_mkey_check_all(const struct nhca_key_user *key_user, u32 ke
  * @fn:  the function; it may sleep
  * @arg: second argument of @fn
  *
- * No key is removed meanwhile, but keys may be opened, closed or added.  nhca_mkey_walk() may miss
- * a key that is added meanwhile.  If the table is resized, @fn may be called twice for a key.
+ * During the walk no key is removed, but keys may be opened, closed or added.  The walk may miss a
+ * key that is added.  If the table is resized, @fn may be called twice for a key.
  * Context: process, sleeps.
  */
 void nhca_mkey_walk(void (*fn)(struct nhca_mkey *mk, void *arg), void *arg);
@@ -194,7 +194,7 @@ void nhca_mkey_walk(void (*fn)(struct nhca_mkey *mk, void *arg), void *arg);
 /**
  * nhca_mkey_init - make the table of keys when the module is loaded
  * Context: process, sleeps.
- * Return: 0 or -ENOMEM.
+ * Return: 0; -ENOMEM: no memory.
  */
 int nhca_mkey_init(void);
 

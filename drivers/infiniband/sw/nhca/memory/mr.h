@@ -299,7 +299,7 @@ void nhca_mr_free(struct nhca_mr *mr);
 /**
  * nhca_mr_init - make the slab cache of regions when the module is loaded
  * Context: process, sleeps.
- * Return: 0 or -ENOMEM.
+ * Return: 0; -ENOMEM: no memory.
  */
 int nhca_mr_init(void);
 

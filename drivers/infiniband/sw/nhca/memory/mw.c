@@ -135,7 +135,7 @@ void nhca_mw_qp_gone(struct nhca_key_user *key_user)
 	u32 key;
 
 	NHCA_STUB(nhca_mw_qp_gone, key_user);
-	/* the lock is released while a window is unbound, but this QP binds no more windows */
+	/* the lock is released while a window is unbound, but the QP adds no window to the list */
 	spin_lock_bh(&mw_by_qp_lock);
 	while (!hlist_empty(&key_user->windows)) {
 		mw = hlist_entry(key_user->windows.first, struct nhca_mw, by_qp);
@@ -143,7 +143,7 @@ void nhca_mw_qp_gone(struct nhca_key_user *key_user)
 		key = mw->mkey.key;
 		spin_unlock(&mw_by_qp_lock);
 
-		/* if the key is not found, the owner of the window is freeing the window */
+		/* if the key is not found, nhca_mw_fini() unbinds and closes the window */
 		mk = nhca_mkey_get(key);
 		if (mk) {
 			spin_lock(&mk->lock);

@@ -4,7 +4,7 @@
  *
  * A region consists of chunks of address space, each as large as the memory that one page table of
  * the lowest level maps.  A chunk is made when it is first accessed.  It has its own range of TCEs
- * and its own interval notifier, and is freed 1 s or more after it has lost its last page.  So a
+ * and its own interval notifier, and is freed within about 1 s of losing its last page.  So a
  * region may be as large as the address space (an implicit one is), and only the part in use needs
  * memory.  This file does not use the core's ib_umem_odp, which needs 8 to 16 bytes for each page
  * that may be accessed.  The TCEs are the only list of pages here, and the driver itself records
@@ -44,7 +44,7 @@
 /* for regions up to this size, the registration sets the TCEs of the pages that are present */
 #define ODP_PRESENT_MAX	SZ_64M
 
-/* delay until chunks without pages are freed */
+/* maximum time in jiffies before a work item is queued that frees chunks without pages */
 #define ODP_REAP_DELAY	HZ
 
 #define ODP_EMPTY	XA_MARK_1

@@ -17,7 +17,7 @@ struct nhca_odp;
  * enum nhca_odp_mode - purpose of a fault
  * @NHCA_ODP_READ: make pages readable
  * @NHCA_ODP_WRITE: make pages readable and writable
- * @NHCA_ODP_PRESENT: set the TCEs of pages that the process has now, and fault in no others
+ * @NHCA_ODP_PRESENT: set the TCEs of pages that the process has now, and fault in no other pages
  */
 enum nhca_odp_mode {
 	NHCA_ODP_READ,
@@ -36,11 +36,11 @@ enum nhca_odp_mode {
  *
  * The kernel may take the pages away again at any time.
  * Context: process, sleeps as long as the page faults take.
- * Return: number of bytes from @off on that were handled, at least 1; -EFAULT: @len is 0, the
- * process has no such memory or has exited, or the memory does not permit this access; -EBUSY: the
- * kernel has changed the page tables during each attempt, for HMM_RANGE_DEFAULT_TIMEOUT ms;
- * -EINTR: a signal is pending; -ENOENT: the region was deregistered meanwhile; -ENOMEM: no memory;
- * or as nhca_range_alloc().
+ * Return: number of bytes from @off on that were handled, at least 1; -EFAULT: @len is 0, @off is
+ * outside the region, no memory is mapped at this address of the process, the process has exited,
+ * or the memory does not permit this access; -EBUSY: the kernel has changed the page tables during
+ * each attempt, for HMM_RANGE_DEFAULT_TIMEOUT ms; -EINTR: a signal is pending; -ENOENT: the region
+ * was deregistered during the fault; -ENOMEM: no memory; or as nhca_range_alloc().
  */
 s64 nhca_odp_fault(struct nhca_odp *odp, u64 off, u64 len, enum nhca_odp_mode mode);
 
@@ -147,7 +147,7 @@ int nhca_fault_queue(struct nhca_odp *odp, u64 off, u64 len, enum nhca_odp_mode 
 /**
  * nhca_fault_init - allocate the workqueues when the module is loaded (memory/fault.c)
  * Context: process, sleeps.
- * Return: 0 or -ENOMEM.
+ * Return: 0; -ENOMEM: no memory.
  */
 int nhca_fault_init(void);
 

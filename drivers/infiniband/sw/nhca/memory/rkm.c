@@ -21,7 +21,7 @@
 
 #include "rkm.h"
 
-/* number of refs that are checked before the lock is released for others */
+/* number of refs that are checked before the lock is released for other CPUs */
 #define NHCA_RKM_STRIDE		32
 
 struct nhca_bucket {

@@ -116,7 +116,7 @@ void nhca_sweep_start(struct nhca_sweep *s, struct ib_pd *pd, u32 key);
  *          fewer refs, but at least one
  *
  * Receive processing may add and release refs between two steps.  The sweep does not check refs
- * that are added meanwhile.  A step after the last one starts again from the beginning.
+ * that are added after it began.  A step after the last one starts again from the beginning.
  * Context: as nhca_rkm_sweep(); the caller continues until the sweep is done.
  * Return: true if the sweep is done.
  */
@@ -135,7 +135,7 @@ u32 nhca_rkm_bucket(u32 key);
  * @fn:  called with a bucket's raw lock held, so it may take only raw locks
  * @arg: second argument of @fn
  *
- * nhca_rkm_walk() may miss refs that are added or released meanwhile.
+ * nhca_rkm_walk() may miss refs that are added or released during the walk.
  * Context: process, sleeps.
  */
 void nhca_rkm_walk(void (*fn)(const struct nhca_rkey_ref *h, void *arg), void *arg);
@@ -143,7 +143,7 @@ void nhca_rkm_walk(void (*fn)(const struct nhca_rkey_ref *h, void *arg), void *a
 /**
  * nhca_rkm_init - allocate the hash table when the module is loaded
  * Context: process, sleeps.
- * Return: 0 or -ENOMEM.
+ * Return: 0; -ENOMEM: no memory.
  */
 int nhca_rkm_init(void);
 

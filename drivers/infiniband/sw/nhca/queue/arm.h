@@ -145,7 +145,7 @@ enum nhca_arm_todo nhca_arm_request(struct nhca_arm *arm, struct nhca_arm_ring r
  * @arm: the state
  * @ring: indices at the end of the period, or when the bottom half runs
  *
- * User space gets the event even if it has polled all entries meanwhile, because it may be waiting
+ * User space gets the event even if it has already polled all entries, because it may be waiting
  * for the event.  If a kernel consumer has polled all entries, its CQ stays armed and raises no
  * event: the consumer may have destroyed its last QP, and may be stopping the work that its handler
  * would start again.

@@ -374,8 +374,8 @@ struct nhca_cqe *nhca_cq_next(struct nhca_cq *cq)
 
 /*
  * Process the entries from the newest to the oldest.  The index of an entry that stays increases by
- * the number of newer entries that were removed.  So entries that QPs add meanwhile do not move,
- * and the oldest entries, which a consumer may poll meanwhile, move last.
+ * the number of newer entries that were removed.  So entries that QPs add between two steps do not
+ * move, and the oldest entries, which a consumer may poll between two steps, move last.
  */
 bool nhca_cq_forget_step(struct nhca_cq *cq, struct ib_qp *ibqp)
 {

@@ -31,7 +31,7 @@ void nhca_rwq_free(struct nhca_rwq *q)
 	/* a queue without a ring was not initialized */
 	if (!ring.hdr)
 		return;
-	/* nhca_rwq_level() may still be called */
+	/* nhca_rwq_level() may still be called, and must find no ring or a whole one */
 	spin_lock_irq(&q->lock);
 	memset(&q->ring, 0, sizeof(q->ring));
 	spin_unlock_irq(&q->lock);

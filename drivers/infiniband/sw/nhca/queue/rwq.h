@@ -74,7 +74,7 @@ int nhca_rwq_fetch(struct nhca_rwq *q, struct nhca_rwr *rwr);
 /**
  * nhca_rwq_post - post a receive request of a kernel consumer
  * @q: the queue
- * @wr: the request; the function posts no others that follow in the list
+ * @wr: the request; the function does not post the requests that follow in the list
  * Context: any; takes @q->lock.
  * Return: 0; -ENOMEM: the queue is full; -EINVAL: @wr has more than @q->max_sge elements, or a
  * negative number of them.
@@ -114,7 +114,7 @@ struct nhca_rwq_move {
 #define NHCA_RWQ_STEP	64
 /*
  * Maximum number of times that a move copies a whole ring.  Usually a move copies each entry only
- * once, also entries that are posted meanwhile.
+ * once, also entries that are posted during the move.
  */
 #define NHCA_RWQ_COPIES	16
 

@@ -135,7 +135,7 @@ static LIST_HEAD(shared_mapped);
 /* protects shared_mapped, and the members users and user of its elements */
 static DEFINE_MUTEX(shared_lock);
 
-/* The vmalloc range has one reference to each page; mappings and packets have others. */
+/* The vmalloc range has one reference to each page; a mapping or a packet has another one. */
 static bool shared_in_use(const struct nhca_shared_mem *sm)
 {
 	size_t off;
@@ -189,7 +189,7 @@ void nhca_shared_exit(void)
 {
 	struct nhca_shared_mem *sm, *next;
 
-	/* the work queues itself only while the list is not empty */
+	/* empty the list, because the work queues itself again as long as the list is not empty */
 	mutex_lock(&shared_lock);
 	list_for_each_entry_safe(sm, next, &shared_mapped, list) {
 		list_del(&sm->list);

@@ -85,7 +85,7 @@ enum nhca_rx_status {
 /**
  * struct nhca_rcxt_id - identifies an rCxt of a device
  * @index: index in the pool of the device
- * @key:   changes whenever a channel acquires the rCxt; other hosts do not interpret it
+ * @key:   changes whenever a channel acquires the rCxt; other hosts do not interpret the key
  */
 struct nhca_rcxt_id {
 	u32 index;
