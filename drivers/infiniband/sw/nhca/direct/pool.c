@@ -102,7 +102,7 @@ static void arr_unbind_drained(struct nhca_direct_pool *pool, struct nhca_arr *a
 	list_add(&pmb->list, &pool->free_pmbs);
 }
 
-/* Resume the owner, which waits since nhca_fault_begin() or nhca_fault_sync(). */
+/* Resume the owner, which has waited since nhca_fault_begin() or nhca_fault_sync(). */
 static void owner_wake(struct nhca_direct_pool *pool, struct nhca_fault *f)
 {
 	list_add_tail(&nhca_fault_feed(f)->line, &pool->woken);

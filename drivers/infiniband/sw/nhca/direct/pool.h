@@ -61,7 +61,10 @@ static inline u32 nhca_direct_edges(u32 blocks)
  */
 #define NHCA_READY_AGE		(HZ / 50 + 1)
 
-/* number of new DIRTY blocks of a region after which place_kick() begins to write them */
+/*
+ * place_kick() begins to write when the number of DIRTY and DRAINING blocks of a region is a
+ * multiple of this number.
+ */
 #define NHCA_DIRTY_BATCH	32
 
 /**
@@ -135,7 +138,8 @@ enum nhca_arr_state {
  * struct nhca_arr_key - the block of a region, and the operation that needs it
  * @store: the region
  * @fault: requester or responder; counted while the ARR is not free
- * @op:    number of the operation; if it writes, with the SGE in the upper bits (nhca_backing_op())
+ * @op:    number of the operation; if the operation writes, the upper bits identify the SGE
+ *         (nhca_backing_op())
  * @index: number of the block in the region: offset / PAGE_SIZE (FIG. 19a)
  */
 struct nhca_arr_key {
@@ -166,7 +170,8 @@ struct nhca_arr_key {
  * @state:  enum nhca_arr_state
  * @write:  the operation writes the block
  * @early:  writing: the pool took the block from the operation before all bytes had come
- * @alone:  writing: an I/O request of several blocks has failed, so this block is written alone
+ * @alone:  writing: an I/O request with several blocks has failed, or the file system could not
+ *          begin it without waiting, so this block is written alone
  * @waited: the owner of @key.fault waits for this block
  * @first:  an I/O request begins with the block
  * @stamp:  READY, SENT, COLLECTING: time in jiffies at which an engine last used the PMB
@@ -206,9 +211,9 @@ struct nhca_arr {
  * @nios:      number of I/O requests; constant
  * @allocated: PMBs that are not in @free_pmbs (allocated_DRDMA_PMBs)
  * @most:      largest value of @allocated
- * @epoch:     number of times that nhca_direct_pool_release() was called
- * @nfree_arrs: ARRs in @arrs_in[NHCA_ARR_FREE]
- * @nqueued:   ARRs in the state QUEUED
+ * @epoch:     number of calls of nhca_direct_pool_release() after which a PMB was resting
+ * @nfree_arrs: number of ARRs in @arrs_in[NHCA_ARR_FREE]
+ * @nqueued:   number of ARRs in the state QUEUED
  * @pmbs:      the PMBs; owned
  * @arrs:      the ARRs; owned
  * @ios:       the I/O requests; owned

@@ -67,8 +67,8 @@ struct nhca_feed {
  *         backing ignores the bytes that the caller writes to the segment until @placed is called
  *         for them.
  *         Context: live section.
- *         Return: 0; -EAGAIN: the bytes are not in memory, so the caller must call @want; -EACCES:
- *         the region is being freed; -EIO: the bytes cannot be read.
+ *         Return: 0; -EAGAIN: the bytes are not in memory, so the caller must call @want, or @f is
+ *         NULL; -EACCES: the region is being freed; -EIO: the bytes cannot be read.
  * @want:  called after @seg has returned -EAGAIN for @off: requests the bytes.  @len: bytes that
  *         the operation still needs from @off on; those after the end of the region are ignored.
  *         Context: the live section of @seg.

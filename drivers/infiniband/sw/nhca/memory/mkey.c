@@ -258,7 +258,7 @@ void nhca_mkey_walk(void (*fn)(struct nhca_mkey *mk, void *arg), void *arg)
 	percpu_up_write(&keys_stay);
 }
 
-/* Return: true if the type of the open key lets a QP use it (IBTA 10.6.7.2.2, 10.6.7.2.4). */
+/* Return: true if the QP may use an open key of this type (IBTA 10.6.7.2.2, 10.6.7.2.4). */
 static __always_inline bool mkey_fits(const struct nhca_mkey *mk,
 				      const struct nhca_key_user *key_user, int access)
 {
