@@ -174,8 +174,8 @@ int nhca_place_want(struct nhca_store *store, struct nhca_fault *f, u64 op, u64 
 
 /*
  * Let the disk begin: immediately if an operation ends, if the number of DIRTY and DRAINING blocks
- * is a multiple of NHCA_DIRTY_BATCH, or if at most a quarter of the PMBs is free.  Otherwise wait for
- * a jiffy, because one I/O request for more blocks is cheaper.
+ * is a multiple of NHCA_DIRTY_BATCH, or if at most a quarter of the PMBs is free.  Otherwise wait
+ * for a jiffy, because one I/O request for more blocks is cheaper.
  */
 static void place_kick(struct nhca_store *store, bool end)
 {
