@@ -4,6 +4,7 @@
  */
 #include <endian.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -153,11 +154,35 @@ static const char *status_text(enum ibv_wc_status status)
 	}
 }
 
+/*
+ * Waits for an event of the CQ.  Return: 0, or -1 if the server has disconnected: then no
+ * completion may come before all retries.
+ */
+static int wait_for_event(struct store_client *c)
+{
+	struct pollfd fds[] = {
+		{ .fd = c->channel->fd, .events = POLLIN },
+		{ .fd = c->id->channel->fd, .events = POLLIN },
+	};
+	struct ibv_cq *cq;
+	void *context;
+
+	while (poll(fds, 2, -1) < 0)
+		if (errno != EINTR)
+			return -1;
+	if (!fds[0].revents) {
+		warn("the server has disconnected");
+		return -1;
+	}
+	if (ibv_get_cq_event(c->channel, &cq, &context))
+		return -1;
+	ibv_ack_cq_events(cq, 1);
+	return 0;
+}
+
 int client_poll(struct store_client *c, uint64_t *wr_id, bool wait)
 {
-	struct ibv_cq *cq;
 	struct ibv_wc wc;
-	void *context;
 	bool armed = false;
 	int count;
 
@@ -166,9 +191,8 @@ int client_poll(struct store_client *c, uint64_t *wr_id, bool wait)
 		if (count || !wait)
 			break;
 		if (armed) {
-			if (ibv_get_cq_event(c->channel, &cq, &context))
+			if (wait_for_event(c))
 				return -1;
-			ibv_ack_cq_events(cq, 1);
 		} else if (ibv_req_notify_cq(c->cq, 0)) {
 			return -1;
 		}

@@ -16,15 +16,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <linux/fs.h>
-#include <linux/stat.h>
 #include <sys/eventfd.h>
-#include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 
-#include "direct.h"
-#include "store.h"
+#include "export.h"
 
 /* Requests that a client may send before it has got a reply; the client of this command sends 1 */
 #define REQUESTS	2
@@ -70,13 +66,7 @@ struct connection {
 	struct messages *messages;
 	struct ibv_mr *messages_mr;
 	bool keepalive_sent;
-	/* the open export, or NULL */
-	const struct store_export *export;
-	int fd;
-	bool write;
-	struct ibv_mr *region;
-	uint64_t region_bytes;
-	uint32_t tail_bytes;
+	struct opened opened;
 };
 
 static struct nhcadv_direct_pool *pool_of(struct ibv_context *verbs)
@@ -107,54 +97,6 @@ static struct nhcadv_direct_pool *pool_of(struct ibv_context *verbs)
 	return pool ? pool->pool : NULL;
 }
 
-/* Reads the size of the open file @fd.  Return: 0 or an errno. */
-static int size_of(int fd, uint64_t *size, bool *block)
-{
-	struct stat st;
-
-	if (fstat(fd, &st))
-		return errno;
-	*block = S_ISBLK(st.st_mode);
-	*size = st.st_size;
-	if (*block && ioctl(fd, BLKGETSIZE64, size))
-		return errno;
-	return *block || S_ISREG(st.st_mode) ? 0 : EINVAL;
-}
-
-/* Reads the number of bytes that an export has now.  Return: 0 or an errno. */
-static int export_size(const struct store_export *export, int fd, uint64_t *bytes, bool *block)
-{
-	uint64_t size;
-	int error = size_of(fd, &size, block);
-
-	if (error)
-		return error;
-	if (export->offset > size || export->size > size - export->offset)
-		return ENXIO;
-	*bytes = export->size ? export->size : size - export->offset;
-	return 0;
-}
-
-/* Reads the unit of direct I/O.  Return: 0 or an errno. */
-static int unit_of(int fd, bool block, uint32_t *unit)
-{
-	struct statx stx;
-	int sector;
-
-	if (block) {
-		if (ioctl(fd, BLKSSZGET, &sector))
-			return errno;
-		*unit = sector;
-		return 0;
-	}
-	if (statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &stx))
-		return errno;
-	if (!(stx.stx_mask & STATX_DIOALIGN) || !stx.stx_dio_offset_align)
-		return EOPNOTSUPP;
-	*unit = stx.stx_dio_offset_align;
-	return 0;
-}
-
 /* Return: the export number @index of those that the client may open, or NULL */
 static const struct store_export *export_at(const struct connection *c, uint32_t index)
 {
@@ -182,66 +124,11 @@ static const struct store_export *export_named(const struct connection *c, const
 static int answer_list(struct connection *c, uint32_t index, struct store_reply *reply)
 {
 	const struct store_export *export = export_at(c, index);
-	bool block = false;
-	uint64_t size = 0;
-	int fd, error;
 
 	if (!export)
 		return ENOENT;
-	memcpy(reply->name, export->name, STORE_NAME);
-	fd = open(export->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	error = fd < 0 ? errno : export_size(export, fd, &size, &block);
-	if (fd >= 0)
-		close(fd);
-	if (error)
-		warn("%s: %s: %s", export->name, export->path, strerror(error));
-	reply->flags = (export->write ? STORE_F_WRITE : 0) | (block ? STORE_F_BLOCK : 0) |
-		(error ? STORE_F_GONE : 0);
-	reply->size = size;
+	export_describe(export, reply);
 	return 0;
-}
-
-/*
- * Registers the part of the file that consists of whole pages.  The rest, the tail, is read and
- * written by requests.  Its page has no byte of the region, so that the page cache of the tail and
- * direct I/O of the region never write the same page.
- */
-static int register_region(struct connection *c, uint64_t size, uint32_t unit)
-{
-	uint32_t round = unit > STORE_TAIL ? unit : STORE_TAIL;
-	struct nhcadv_direct_file_attr attr = {
-		.pool = pool_of(c->id->verbs),
-		.fd = c->fd,
-		.flags = c->export->sync && c->write ? NHCADV_DIRECT_SYNC : 0,
-		.offset = c->export->offset,
-		.length = size - size % round,
-		.access = IBV_ACCESS_REMOTE_READ |
-			(c->write ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE : 0),
-	};
-
-	if (!attr.pool)
-		return ENOMEM;
-	if (round > STORE_TAIL)
-		return EOPNOTSUPP;
-	if (c->export->offset % round)
-		return EINVAL;
-	c->region_bytes = attr.length;
-	c->tail_bytes = size % round;
-	if (!attr.length)
-		return 0;
-	c->region = direct_reg_file(c->pd, &attr);
-	return c->region ? 0 : errno;
-}
-
-static void close_export(struct connection *c)
-{
-	if (c->region && ibv_dereg_mr(c->region))
-		warn_errno("%s: %s: cannot deregister", c->peer, c->export->name);
-	c->region = NULL;
-	if (c->fd >= 0)
-		close(c->fd);
-	c->fd = -1;
-	c->export = NULL;
 }
 
 static int answer_open(struct connection *c, const struct store_request *request,
@@ -249,10 +136,7 @@ static int answer_open(struct connection *c, const struct store_request *request
 {
 	const struct store_export *export = export_named(c, request->name);
 	uint16_t flags = le16toh(request->flags);
-	uint32_t unit = 0;
-	uint64_t size;
-	bool block;
-	int error;
+	struct nhcadv_direct_pool *pool = pool_of(c->id->verbs);
 
 	if (!export)
 		return ENOENT;
@@ -260,84 +144,23 @@ static int answer_open(struct connection *c, const struct store_request *request
 		return EOPNOTSUPP;
 	if (flags & STORE_F_WRITE && !export->write)
 		return EROFS;
-	if (c->export)
+	if (c->opened.export)
 		return EBUSY;
-	c->write = flags & STORE_F_WRITE;
-	c->fd = open(export->path, (c->write ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
-	if (c->fd < 0) {
-		warn_errno("%s: %s", export->name, export->path);
-		return EIO;
-	}
-	c->export = export;
-	error = export_size(export, c->fd, &size, &block);
-	if (!error)
-		error = unit_of(c->fd, block, &unit);
-	if (!error)
-		error = register_region(c, size, unit);
-	if (error) {
-		warn("%s: %s: cannot register: %s", c->peer, export->name, strerror(error));
-		close_export(c);
-		return error;
-	}
-	reply->flags = (c->write ? STORE_F_WRITE : 0) | (block ? STORE_F_BLOCK : 0);
-	reply->rkey = c->region ? c->region->rkey : 0;
-	reply->region = c->region_bytes;
-	reply->size = size;
-	reply->unit = unit;
-	warn("%s: %s is open for %s", c->peer, export->name, c->write ? "writing" : "reading");
-	return 0;
-}
-
-static int answer_sync(struct connection *c)
-{
-	int error = 0;
-
-	if (!c->export || !c->write)
-		return EBADF;
-	if (c->region)
-		error = direct_sync(c->region);
-	if (fdatasync(c->fd) && !error)
-		error = errno;
-	if (error)
-		warn("%s: %s: cannot make durable: %s", c->peer, c->export->name, strerror(error));
-	return error;
-}
-
-static off_t tail_offset(const struct connection *c)
-{
-	return c->export->offset + c->region_bytes;
-}
-
-static int answer_read_tail(struct connection *c, struct store_reply *reply)
-{
-	ssize_t got;
-
-	if (!c->export)
-		return EBADF;
-	got = pread(c->fd, reply->data, c->tail_bytes, tail_offset(c));
-	if (got < 0)
-		return errno;
-	if (got != c->tail_bytes)
-		return EIO;
-	reply->length = got;
-	return 0;
+	if (!pool)
+		return ENOMEM;
+	c->opened.export = export;
+	c->opened.write = flags & STORE_F_WRITE;
+	return export_open(&c->opened, c->pd, pool, reply);
 }
 
 static int answer_write_tail(struct connection *c, const struct store_request *request,
 			     uint32_t received)
 {
 	uint32_t length = le32toh(request->length);
-	ssize_t done;
 
-	if (!c->export || !c->write)
-		return EBADF;
-	if (length != c->tail_bytes ||
-	    received != offsetof(struct store_request, data) + length)
+	if (received - offsetof(struct store_request, data) != length)
 		return EINVAL;
-	done = pwrite(c->fd, request->data, length, tail_offset(c));
-	if (done < 0)
-		return errno;
-	return done == length ? 0 : EIO;
+	return export_write_tail(&c->opened, request->data, length);
 }
 
 /* Fills in the reply to a request of @received bytes.  Return: the errno for the client. */
@@ -356,9 +179,9 @@ static int answer(struct connection *c, const struct store_request *request, uin
 	case STORE_OPEN:
 		return answer_open(c, request, reply);
 	case STORE_SYNC:
-		return answer_sync(c);
+		return export_sync(&c->opened);
 	case STORE_READ_TAIL:
-		return answer_read_tail(c, reply);
+		return export_read_tail(&c->opened, reply);
 	case STORE_WRITE_TAIL:
 		return answer_write_tail(c, request, received);
 	}
@@ -554,8 +377,16 @@ static int set_up(struct connection *c)
 
 static void tear_down(struct connection *c)
 {
+	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
+
+	/*
+	 * First stop the client's READs and WRITEs.  rdma_disconnect() waits for an answer, which
+	 * never comes if the client's host is gone, so it is called after the region has ended.
+	 */
+	if (c->id->qp)
+		ibv_modify_qp(c->id->qp, &error, IBV_QP_STATE);
+	export_close(&c->opened);
 	rdma_disconnect(c->id);
-	close_export(c);
 	if (c->id->qp)
 		rdma_destroy_qp(c->id);
 	rdma_destroy_id(c->id);
@@ -604,7 +435,7 @@ static void begin_connection(struct rdma_cm_id *id)
 	pthread_mutex_unlock(&server.lock);
 	if (!full && c) {
 		c->id = id;
-		c->fd = -1;
+		c->opened = (struct opened) { .fd = -1, .peer = c->peer };
 		if (!pthread_create(&thread, NULL, connection_thread, c)) {
 			pthread_detach(thread);
 			return;

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * nhca-store: the export that the client of a connection has opened: its file, region and tail.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <linux/fs.h>
+#include <linux/stat.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+
+#include "export.h"
+
+/* Reads the size of the open file @fd.  Return: 0 or an errno. */
+static int size_of(int fd, uint64_t *size, bool *block)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return errno;
+	*block = S_ISBLK(st.st_mode);
+	*size = st.st_size;
+	if (*block && ioctl(fd, BLKGETSIZE64, size))
+		return errno;
+	return *block || S_ISREG(st.st_mode) ? 0 : EINVAL;
+}
+
+/* Reads the number of bytes that an export has now.  Return: 0 or an errno. */
+static int export_size(const struct store_export *export, int fd, uint64_t *bytes, bool *block)
+{
+	uint64_t size;
+	int error = size_of(fd, &size, block);
+
+	if (error)
+		return error;
+	if (export->offset > size || export->size > size - export->offset)
+		return ENXIO;
+	*bytes = export->size ? export->size : size - export->offset;
+	return 0;
+}
+
+/* Reads the unit of direct I/O.  Return: 0 or an errno. */
+static int unit_of(int fd, bool block, uint32_t *unit)
+{
+	struct statx stx;
+	int sector;
+
+	if (block) {
+		if (ioctl(fd, BLKSSZGET, &sector))
+			return errno;
+		*unit = sector;
+		return 0;
+	}
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &stx))
+		return errno;
+	if (!(stx.stx_mask & STATX_DIOALIGN) || !stx.stx_dio_offset_align)
+		return EOPNOTSUPP;
+	*unit = stx.stx_dio_offset_align;
+	return 0;
+}
+
+void export_describe(const struct store_export *export, struct store_reply *reply)
+{
+	bool block = false;
+	uint64_t size = 0;
+	int fd, error;
+
+	memcpy(reply->name, export->name, STORE_NAME);
+	fd = open(export->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	error = fd < 0 ? errno : export_size(export, fd, &size, &block);
+	if (fd >= 0)
+		close(fd);
+	if (error)
+		warn("%s: %s: %s", export->name, export->path, strerror(error));
+	reply->flags = (export->write ? STORE_F_WRITE : 0) | (block ? STORE_F_BLOCK : 0) |
+		(error ? STORE_F_GONE : 0);
+	reply->size = size;
+}
+
+/*
+ * Registers the part of the file that consists of whole pages.  The rest, the tail, is read and
+ * written by requests.  Its page has no byte of the region, so that the page cache of the tail and
+ * direct I/O of the region never write the same page.
+ */
+static int register_region(struct opened *o, struct ibv_pd *pd, struct nhcadv_direct_pool *pool,
+			   uint64_t size, uint32_t unit)
+{
+	struct nhcadv_direct_file_attr attr = {
+		.pool = pool,
+		.fd = o->fd,
+		.flags = o->export->sync && o->write ? NHCADV_DIRECT_SYNC : 0,
+		.offset = o->export->offset,
+		.length = size - size % STORE_TAIL,
+		.access = IBV_ACCESS_REMOTE_READ |
+			(o->write ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE : 0),
+	};
+
+	if (unit > STORE_TAIL)
+		return EOPNOTSUPP;
+	if (o->export->offset % STORE_TAIL)
+		return EINVAL;
+	o->bytes = attr.length;
+	o->tail = size % STORE_TAIL;
+	if (!attr.length)
+		return 0;
+	o->region = direct_reg_file(pd, &attr);
+	return o->region ? 0 : errno;
+}
+
+int export_open(struct opened *o, struct ibv_pd *pd, struct nhcadv_direct_pool *pool,
+		struct store_reply *reply)
+{
+	uint32_t unit = 0;
+	uint64_t size;
+	bool block;
+	int error;
+
+	o->fd = open(o->export->path, (o->write ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
+	if (o->fd < 0) {
+		warn_errno("%s: %s", o->export->name, o->export->path);
+		error = EIO;
+		goto failed;
+	}
+	error = export_size(o->export, o->fd, &size, &block);
+	if (!error)
+		error = unit_of(o->fd, block, &unit);
+	if (!error)
+		error = register_region(o, pd, pool, size, unit);
+	if (error) {
+		warn("%s: %s: cannot register: %s", o->peer, o->export->name, strerror(error));
+		goto failed;
+	}
+	reply->flags = (o->write ? STORE_F_WRITE : 0) | (block ? STORE_F_BLOCK : 0);
+	reply->rkey = o->region ? o->region->rkey : 0;
+	reply->region = o->bytes;
+	reply->size = size;
+	reply->unit = unit;
+	warn("%s: %s is open for %s", o->peer, o->export->name, o->write ? "writing" : "reading");
+	return 0;
+
+failed:
+	export_close(o);
+	return error;
+}
+
+void export_close(struct opened *o)
+{
+	if (o->region && ibv_dereg_mr(o->region))
+		warn_errno("%s: %s: cannot deregister", o->peer, o->export->name);
+	o->region = NULL;
+	if (o->fd >= 0)
+		close(o->fd);
+	o->fd = -1;
+	o->export = NULL;
+}
+
+int export_sync(struct opened *o)
+{
+	int error = 0;
+
+	if (!o->export || !o->write)
+		return EBADF;
+	if (o->region)
+		error = direct_sync(o->region);
+	if (fdatasync(o->fd) && !error)
+		error = errno;
+	if (error)
+		warn("%s: %s: cannot make durable: %s", o->peer, o->export->name, strerror(error));
+	return error;
+}
+
+int export_read_tail(struct opened *o, struct store_reply *reply)
+{
+	ssize_t got;
+
+	if (!o->export)
+		return EBADF;
+	got = pread(o->fd, reply->data, o->tail, o->export->offset + o->bytes);
+	if (got < 0)
+		return errno;
+	if (got != o->tail)
+		return EIO;
+	reply->length = got;
+	return 0;
+}
+
+int export_write_tail(struct opened *o, const uint8_t *data, uint32_t length)
+{
+	ssize_t done;
+
+	if (!o->export || !o->write)
+		return EBADF;
+	if (length != o->tail)
+		return EINVAL;
+	done = pwrite(o->fd, data, length, o->export->offset + o->bytes);
+	if (done < 0)
+		return errno;
+	return done == length ? 0 : EIO;
+}

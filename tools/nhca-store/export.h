@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * nhca-store: an export that a client has opened.
+ */
+#ifndef STORE_EXPORT_H
+#define STORE_EXPORT_H
+
+#include "direct.h"
+#include "store.h"
+
+/**
+ * struct opened - the export that the client of a connection has opened
+ * @export: from the configuration; NULL: none is open
+ * @peer:   the client's address, for messages
+ * @fd:     the file; -1: none
+ * @write:  the client may write
+ * @region: the whole pages of the export; NULL: it has none
+ * @bytes:  bytes of the region
+ * @tail:   bytes after the region, less than STORE_TAIL
+ */
+struct opened {
+	const struct store_export *export;
+	const char *peer;
+	int fd;
+	bool write;
+	struct ibv_mr *region;
+	uint64_t bytes;
+	uint32_t tail;
+};
+
+/* Fills in a reply to STORE_LIST. */
+void export_describe(const struct store_export *export, struct store_reply *reply);
+
+/**
+ * export_open - open an export, and register it
+ * @o: export, peer and write are set
+ * @pd: protection domain of the connection
+ * @pool: pool of the device
+ * @reply: filled in, except for magic and version; in host byte order
+ * Return: 0 or an errno; then the export is not open.
+ */
+int export_open(struct opened *o, struct ibv_pd *pd, struct nhcadv_direct_pool *pool,
+		struct store_reply *reply);
+
+/* Deregisters and closes the export, if one is open. */
+void export_close(struct opened *o);
+
+/* The requests STORE_SYNC, STORE_READ_TAIL and STORE_WRITE_TAIL.  Return: 0 or an errno. */
+int export_sync(struct opened *o);
+int export_read_tail(struct opened *o, struct store_reply *reply);
+int export_write_tail(struct opened *o, const uint8_t *data, uint32_t length);
+
+#endif /* STORE_EXPORT_H */
