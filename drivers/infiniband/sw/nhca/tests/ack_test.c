@@ -11,7 +11,7 @@
 #define ATOMIC_ACK	(NHCA_SVC_RC | NHCA_OP_ATOMIC_ACK)
 #define ACK		(NHCA_SVC_RC | NHCA_OP_ACK)
 
-/* Deliver an AETH with @syndrome and @psn. */
+/* Deliver an acknowledgment packet with @psn, whose AETH has @syndrome. */
 static void answer(struct kunit *test, u8 syndrome, u32 psn)
 {
 	struct qp_fixture *f = test->priv;
@@ -55,7 +55,9 @@ static u32 completions(struct kunit *test, enum ib_wc_status status)
 	return n;
 }
 
-/* Four SENDs are outstanding. The table has the effect of each kind of answer. */
+/*
+ * Four SENDs are outstanding. Each row of the table has a response and its effect on the requester.
+ */
 static void aeth_table_test(struct kunit *test)
 {
 	static const struct {
@@ -80,7 +82,10 @@ static void aeth_table_test(struct kunit *test)
 		  NHCA_CNT_RCVD_ACCESS_NAK },
 		{ NHCA_AETH_NAK | NHCA_NAK_REM_OP, 3, 3, 3, 4, IB_WC_REM_OP_ERR,
 		  NHCA_CNT_RCVD_OP_NAK },
-		/* a reserved NAK code acknowledges earlier PSNs; a reserved kind has no effect */
+		/*
+		 * a NAK with a reserved code (9) acknowledges the PSNs before its own; an AETH of
+		 * the reserved type (0x40) has no effect
+		 */
 		{ NHCA_AETH_NAK | 9, 1, 1, 1, 4, IB_WC_SUCCESS, NHCA_CNT_MAX },
 		{ 0x40, 1, 0, 0, 4, IB_WC_SUCCESS, NHCA_CNT_MAX },
 		{ NHCA_AETH_RNR, 1, 1, 1, 4, IB_WC_SUCCESS, NHCA_CNT_RCVD_RNR },
@@ -107,7 +112,7 @@ static void aeth_table_test(struct kunit *test)
 	}
 }
 
-/* Sequence NAKs without progress use up the retries. */
+/* Sequence NAKs without progress use up the retries. After that, the request fails. */
 static void seq_nak_retries_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -126,7 +131,10 @@ static void seq_nak_retries_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, completions(test, IB_WC_RETRY_EXC_ERR), 1);
 }
 
-/* After an RNR NAK nothing is sent until the timer has expired; the retries are counted. */
+/*
+ * After an RNR NAK nothing is sent until the RNR timer has expired. Each wait uses up one RNR
+ * retry.
+ */
 static void rnr_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -146,8 +154,8 @@ static void rnr_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, f->nsent, 1 + i);
 		KUNIT_EXPECT_EQ(test, sq->rnr_retries, 1 - i);
 		/*
-		 * a timer callback that waited for the lock does not end the wait that the RNR NAK
-		 * began
+		 * an older callback of the timer, which waited for the lock, does not end the wait
+		 * that the RNR NAK began
 		 */
 		set_bit(0, &sq->kicked);
 		local_bh_disable();
@@ -385,7 +393,10 @@ static void longest_test(struct kunit *test)
 		post_sends(test, 1);
 		lengthen(f->qp, rows[i].npsn);
 		psn = nhca_psn_add(FIX_SQ_PSN, rows[i].npsn);
-		/* the ring has 32 entries, so the third message has all remaining packets */
+		/*
+		 * the ring has 32 entries, so at most 3 later messages are posted, and the third of
+		 * them gets all packets that are missing to @after
+		 */
 		for (k = 0; k < min(rows[i].after, 3U); k++)
 			post_sends(test, 1);
 		if (rows[i].after > 3) {

@@ -61,8 +61,8 @@ static struct nhca_hdr header(u8 opcode, u32 n)
 }
 
 /*
- * Build the batch of fragments, as a sender of nhca does: for each packet one fragment with the
- * headers, and one with the payload and the tail.
+ * Build a batch of fragments, as nhca does when it sends a batch: for each packet one fragment with
+ * the headers, and one with the payload and the tail.
  */
 static void batch_begin(struct kunit *test, struct alike *a, u8 opcode)
 {
@@ -134,7 +134,10 @@ static u32 place(struct alike *a, u32 max)
 	return n;
 }
 
-/* Expect that exactly @n packets after the first were copied, and that @a->rx is the last one. */
+/*
+ * Expect that exactly @n packets after the first were copied, and that @a->rx describes the last of
+ * them.
+ */
 static void expect_placed(struct kunit *test, struct alike *a, u32 n)
 {
 	u32 i;
@@ -173,8 +176,8 @@ static void bound_test(struct kunit *test)
 }
 
 /*
- * A packet whose header differs, except in PSN and AckReq, ends the run and is not copied. A packet
- * with AckReq is copied and is the last one.
+ * A packet that does not have the next PSN, or whose BTH differs in another bit than AckReq, ends
+ * the run and is not copied. A packet with AckReq is copied and is the last one.
  */
 static void every_bit_test(struct kunit *test)
 {
@@ -193,7 +196,7 @@ static void every_bit_test(struct kunit *test)
 	}
 }
 
-/* A shorter packet at the end of the batch is not copied together with the others. */
+/* A shorter packet at the end of the batch is not copied together with the packets before it. */
 static void shorter_test(struct kunit *test)
 {
 	struct alike a;
@@ -353,7 +356,10 @@ static void acks_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, nhca_rx_mark(&a.rx, &tail));
 	/* the following packets have no NHCA_CAP_ACKS, so they end the run */
 	KUNIT_EXPECT_EQ(test, place(&a, PACKETS), 0);
-	/* with NHCA_CAP_ACKS they end the run too, because each has an acknowledgment of its own */
+	/*
+	 * with NHCA_CAP_ACKS, the following packets end the run too, because each has its own
+	 * acknowledgment
+	 */
 	bth(&a, 1)[4] |= NHCA_CAP_ACKS;
 	a.rx.alike.bth[4] |= NHCA_CAP_ACKS;
 	KUNIT_EXPECT_EQ(test, place(&a, PACKETS), 0);

@@ -26,8 +26,9 @@ enum how {
 #define MODEL_STEPS	30000
 
 /*
- * The model keeps what was requested and which entries are in the ring.  An event is due when an
- * entry is posted that satisfies the request, or when a command finds such an entry unpolled.
+ * The model stores what was requested and which entries are in the ring. An event is due when an
+ * entry is posted that satisfies the request, or when a command finds an unpolled entry that
+ * satisfies it.
  */
 struct model {
 	enum how how;
@@ -179,13 +180,17 @@ static void arm_model_test(struct kunit *test)
 		m.ring.prod = start;
 		m.ring.cons = start;
 		nhca_arm_init(&m.arm, m.how != KERNEL, start);
-		/* arm once, so that the ring has the first value of a provider */
+		/*
+		 * arm once, so that arm_seq in the ring has the first value that a provider stores
+		 */
 		if (m.how == IN_RING)
 			KUNIT_ASSERT_TRUE(test, model_arm(&m, IB_CQ_NEXT_COMP));
 		for (int step = 0; step < MODEL_STEPS / 30; step++)
 			KUNIT_ASSERT_TRUE_MSG(test, model_step(&m, &rnd), "history %d, step %d", i,
 					      step);
-		/* each request has at most one event, and most have one */
+		/*
+		 * each request has at most one event, and more than half of the requests have one
+		 */
 		KUNIT_EXPECT_LE(test, m.events, m.requests);
 		KUNIT_EXPECT_GT(test, 2 * m.events, m.requests);
 	}
@@ -288,8 +293,8 @@ static bool race_round(struct arm_race *r)
 }
 
 /*
- * Wait for the event that follows event @seen. The limit is a number of sleeps and not a time: in
- * each of them the poster runs, also on a machine that has just paused for seconds.
+ * Wait for the event that follows event @seen. The limit is a number of sleeps and not a time,
+ * because the poster runs during each sleep even if the machine has paused for seconds.
  * Return: false if no event came.
  */
 static bool race_wait(struct arm_race *r, int seen)

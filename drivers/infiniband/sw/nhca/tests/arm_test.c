@@ -18,8 +18,8 @@ static const char states[] = "isnSNx";
 static const char todos[] = "-!tb";
 
 /*
- * What happens.  @unpolled: kinds of the entries in the ring.  @moderated: moderation defers the
- * event of a plain completion.
+ * Inputs of the state table. @unpolled: kinds of the unpolled entries in the ring. @moderated:
+ * moderation defers the event of a plain completion.
  */
 static const struct {
 	enum { COMPLETION, REQUEST, LATE, UNMODERATE } what;
@@ -44,7 +44,7 @@ static const struct {
 	{ UNMODERATE, 0, IB_CQ_NEXT_COMP, true },
 };
 
-/* For each state the next state and what to do, in the order of events[]; "": cannot happen */
+/* For each state, the next state and the work for each entry of events[]; "": no such state */
 static const char * const table[][sizeof(states) - 1] = {
 	{	/* user CQs */
 		"i- i- i- i- s- n- s- i! i! i! Nt i! i- i- i-",
@@ -199,7 +199,10 @@ static void arm_count_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_arm_moderate(&arm, ring, 1, 200), NHCA_ARM_RAISE);
 }
 
-/* nhca_arm_age() moves old indices forward, and does not change those of entries in the ring. */
+/*
+ * nhca_arm_age() increases indices that are too old, so that they are not taken for current ones
+ * after a wrap. Indices of entries in the ring do not change.
+ */
 static void arm_age_test(struct kunit *test)
 {
 	struct nhca_arm arm;
@@ -513,7 +516,10 @@ static void cq_moderate_period_test(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, cq_poll_one(&f->cq, &cqe));
 	}
 
-	/* a kernel consumer has polled the entry, and may be gone, so the CQ raises no event */
+	/*
+	 * a kernel consumer polls the entry before the timer expires; it may be gone then, so the
+	 * CQ raises no event
+	 */
 	local_bh_disable();
 	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
 	cq_post(f, 9, 0, false, NULL);
@@ -523,7 +529,7 @@ static void cq_moderate_period_test(struct kunit *test)
 	cq_wait_period(f);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 4);
 
-	/* a CQ that is being destroyed raises no event */
+	/* nhca_cq_stop() stops the timer; at most the event of this completion was raised before */
 	local_bh_disable();
 	cq_post(f, 10, 0, false, NULL);
 	KUNIT_EXPECT_TRUE(test, hrtimer_is_queued(&f->cq.timer));
@@ -579,7 +585,10 @@ static void cq_arm_move_test(struct kunit *test)
 	cq_done(f);
 }
 
-/* `rdma resource' shows for what a CQ is armed, and the unpolled entries. */
+/*
+ * `rdma resource' shows for which kind of completion a CQ is armed, and the number of unpolled
+ * entries.
+ */
 static void cq_dump_test(struct kunit *test)
 {
 	struct cq_fixture *f = cq_make_arm_seq(test, 7);

@@ -6,7 +6,7 @@
 #define BACKED_IOVA	0x12345000ULL
 #define BACKED_LEN	(4 * PAGE_SIZE)
 
-/* Owner of a wait: counts how often it is resumed. */
+/* Called when the owner of a wait is resumed: count the calls. */
 static void resumed(void *arg)
 {
 	u32 *n = arg;
@@ -25,8 +25,8 @@ static struct ib_mr *backed(struct kunit *test, struct fake_backing *fake)
 }
 
 /*
- * Read one byte for operation @op of @w, which may be NULL. Return: the byte, or an error of
- * nhca_iter_fault() if the byte is missing.
+ * Read one byte for operation @op of @w, which may be NULL. Return: the byte; the error of
+ * nhca_iter_key(); or, if the byte is not in memory, the result of nhca_iter_fault().
  */
 static int fetch(struct kunit *test, struct ib_mr *mr, u64 va, struct nhca_fault *w, u64 op,
 		 u32 ahead)
@@ -62,7 +62,10 @@ static void iterator_test(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, w);
 	bytes[7] = 77;
 	KUNIT_EXPECT_PTR_EQ(test, nhca_mr_backing(mr), &fake->b);
-	/* a caller that cannot wait gets no bytes */
+	/*
+	 * a caller without a struct nhca_fault cannot wait: it gets an error, and nothing is
+	 * requested from the backing
+	 */
 	KUNIT_EXPECT_EQ(test, fetch(test, mr, BACKED_IOVA + 7, NULL, 0, 0), -EACCES);
 	KUNIT_EXPECT_EQ(test, fake->wants, 0);
 
@@ -79,7 +82,7 @@ static void iterator_test(struct kunit *test)
 	fake->err = -EIO;
 	KUNIT_EXPECT_EQ(test, fetch(test, mr, BACKED_IOVA + PAGE_SIZE + 7, w, 6, 0), -EIO);
 
-	/* range and domain are checked as for any key */
+	/* range and protection domain are checked as for any key */
 	KUNIT_EXPECT_EQ(test, fetch(test, mr, BACKED_IOVA + BACKED_LEN, w, 7, 0), -EACCES);
 	KUNIT_EXPECT_EQ(test, peek(&f->other, mr->rkey, BACKED_IOVA), -EACCES);
 	KUNIT_EXPECT_EQ(test, fake->frees, 0);

@@ -117,7 +117,7 @@ struct pair_packet {
  * @nn:     the namespace of both
  * @end:    the hosts; the last one exists only after pair_add()
  * @chans:  all channels
- * @wire:   packets that were sent, in this order
+ * @wire:   packets that were sent, in the order of sending
  * @sent:   number of packets that were sent; those of a batch count separately
  * @batch:  packets that leave as one batch, at most; 0: no batches
  * @zcopy:  a packet whose payload need not be copied refers to the pages of the payload until the
@@ -173,7 +173,7 @@ struct chan *chan_new(struct kunit *test, struct pair_end *end, u32 qpn, u32 cqe
  * chan_create - nhca_channel_create() for a channel of chan_new()
  * @c:   the channel; its @cap is the request
  * @cmd: the command
- * Return: as nhca_channel_create(), as a number.
+ * Return: 0, or the error of nhca_channel_create().
  */
 int chan_create(struct chan *c, const struct nhca_create_channel_cmd *cmd);
 
@@ -287,7 +287,7 @@ struct nhca_rcxt *chan_rcxt(struct chan *c, u32 i);
 void pair_rx(struct kunit *test, struct pair_packet *pk);
 
 /**
- * pair_drop - take a packet off the wire, and free it
+ * pair_drop - remove a packet from the wire, and free it
  * @pk: the packet
  */
 void pair_drop(struct pair_packet *pk);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: each counter has a name of its own. */
+/* KUnit: each counter has a name, and no two counters have the same name. */
 #include <kunit/test.h>
 
 #include "../nhca.h"

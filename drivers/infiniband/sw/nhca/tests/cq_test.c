@@ -218,7 +218,7 @@ static void cq_hostile_consumer_test(struct kunit *test)
 		f->cq.ring.hdr->cons = 100 - behind[i];
 		KUNIT_EXPECT_EQ(test, cq_post(f, 1, 0, false, NULL), -ENOSPC);
 		KUNIT_EXPECT_EQ(test, f->err_events, 1);
-		/* nothing was posted, and user space's index was left alone */
+		/* nothing was posted, and the kernel has not changed the index of user space */
 		KUNIT_EXPECT_EQ(test, f->cq.prod, 100);
 		KUNIT_EXPECT_EQ(test, f->cq.ring.hdr->prod, 100);
 		KUNIT_EXPECT_EQ(test, f->cq.ring.hdr->cons, 100 - behind[i]);
@@ -279,8 +279,8 @@ static void cq_call_chain_test(struct kunit *test)
 }
 
 /*
- * Handlers run without the CQ's lock and may be missing.  A CQ that is being destroyed raises no
- * events.
+ * Handlers run without the CQ's lock, and a consumer may have no handlers. A CQ that is being
+ * destroyed raises no events.
  */
 static void cq_handler_test(struct kunit *test)
 {

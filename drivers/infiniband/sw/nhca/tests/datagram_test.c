@@ -92,8 +92,8 @@ static int post(struct kunit *test, enum ib_wr_opcode opcode, u64 addr, u32 len,
 
 /*
  * A datagram has the headers of its work request, the path of its address handle and the right
- * payload. A datagram completes without an answer. A Q_Key with the top bit set selects the Q_Key
- * of the QP.
+ * payload. Its work request completes without a response. A Q_Key with the top bit set selects the
+ * Q_Key of the QP.
  */
 static void send_test(struct kunit *test)
 {
@@ -265,7 +265,7 @@ static void receive_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_RECVS), 1);
 }
 
-/* The GRH and the payload go through the elements of a receive without gaps. */
+/* The GRH and the payload fill the SGEs of a receive one after the other, without gaps. */
 static void scatter_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -428,7 +428,7 @@ static void bad_receive_test(struct kunit *test)
 	wqe->sge[0].lkey += 256;
 	expect_bad_receive(test, IB_WC_LOC_PROT_ERR);
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_LOCAL_PROT_ERR), 1);
-	/* a receive with too many elements */
+	/* a receive with too many SGEs */
 	fix_post_recv(test, wq, f->mr, 16, 100);
 	wqe = nhca_ring_slot(&wq->ring, wq->cons);
 	wqe->num_sge = wq->max_sge + 1;
@@ -462,7 +462,7 @@ static void hear(struct kunit *test, struct nhca_qp *peer)
 		peer->loop_until = jiffies + 1000 * HZ;
 }
 
-/* Send 50 bytes from offset 0 to the other QP. */
+/* Send 50 bytes from offset 0 to the QP with the number @to. */
 static void send_here(struct kunit *test, u32 qkey)
 {
 	struct qp_fixture *f = test->priv;

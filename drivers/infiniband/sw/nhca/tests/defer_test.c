@@ -170,7 +170,9 @@ static void packets_of_qp_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->qp->rq.deferred_bytes, 0);
 }
 
-/* A queue pair defers packets up to a limit of all memory of their copies, not only of payload. */
+/*
+ * The byte limit of a queue pair counts all memory of the deferred copies, not only their payload.
+ */
 static void bytes_of_qp_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;

@@ -16,7 +16,7 @@
  * @num: number of SGEs
  * @at: offset of each SGE in the region
  * @len: length of each SGE
- * @sync: the region is written before an operation ends
+ * @sync: an operation ends only after its bytes are on the disk
  */
 struct scatter {
 	u32 num;
@@ -29,20 +29,29 @@ static const struct scatter scatters[] = {
 	/* adjacent, in one block */
 	{ 2, { 0, 512 }, { 512, 512 } },
 	{ 2, { 0, 512 }, { 512, 512 }, true },
-	/* apart, in one block, upwards and downwards, and not at units of direct I/O */
+	/*
+	 * with gaps, in one block: at rising offsets, at falling offsets, and not aligned to 512
+	 * bytes
+	 */
 	{ 2, { 0, 1024 }, { 512, 512 } },
 	{ 2, { 1024, 0 }, { 512, 512 } },
 	{ 3, { 100, 2000, 900 }, { 33, 500, 70 } },
 	{ 3, { 100, 2000, 900 }, { 33, 500, 70 }, true },
-	/* over a boundary of blocks, and back into the first block */
+	/* across a boundary of blocks, and back into the first block */
 	{ 3, { 4000, 100, 4200 }, { 200, 300, 100 } },
-	/* the same bytes twice, and bytes in common: as in memory, those of the later SGE remain */
+	/*
+	 * SGEs of the same bytes, and SGEs that overlap: as in memory, the bytes of the later SGE
+	 * remain
+	 */
 	{ 2, { 0, 0 }, { 512, 512 } },
 	{ 2, { 0, 256 }, { 512, 512 } },
 	{ 3, { 256, 0, 300 }, { 512, 512, 8 } },
 };
 
-/* Replaces free() of the backing, because disk_free() frees the region after the key. */
+/*
+ * Replaces free() of the backing, because disk_free() frees the region itself, after the key was
+ * destroyed.
+ */
 static void keep(struct nhca_backing *b)
 {
 }
@@ -82,7 +91,10 @@ static void start(struct kunit *test, struct region *r, const struct nhca_sge *s
 	nhca_iter_for(it, r->d->f[0], op);
 }
 
-/* Execute the packet that has bytes @skip to @skip + @n - 1.  Return: as nhca_iter_placed(). */
+/*
+ * Execute the packet that has bytes @skip to @skip + @n - 1. Return: 0; -EAGAIN if the packet waits
+ * for blocks; or another error of the iterator.
+ */
 static int execute(struct kunit *test, struct region *r, const struct nhca_sge *sge, u32 num,
 		   const u8 *data, u32 skip, u32 n, u32 len, u64 op)
 {
@@ -102,7 +114,10 @@ static int execute(struct kunit *test, struct region *r, const struct nhca_sge *
 	return err;
 }
 
-/* Scatter a message to one of the lists in packets of @mtu bytes, and compare disk with memory. */
+/*
+ * Scatter a message to the SGEs of @s in packets of @mtu bytes, and compare the disk with a copy in
+ * memory.
+ */
 static void scatter(struct kunit *test, const struct scatter *s, u32 mtu)
 {
 	struct fixture *f = test->priv;

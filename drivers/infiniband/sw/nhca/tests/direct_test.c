@@ -265,7 +265,7 @@ static void reuse_test(struct kunit *test)
 	nhca_arr_give(pool, arr, PAGE_SIZE);
 	nhca_arr_drop(pool, arr);
 	KUNIT_EXPECT_EQ(test, reclaim(pool, 1), 0);
-	/* the I/O of another range ends */
+	/* the I/O of another range ends, so its PMB becomes free */
 	arr = list_first_entry(&d->store[1].arrs, struct nhca_arr, by_store);
 	nhca_arr_filled(pool, arr, 0);
 	KUNIT_EXPECT_EQ(test, reclaim(pool, 1), 1);
@@ -280,7 +280,7 @@ static void reuse_test(struct kunit *test)
 	spin_unlock_bh(&pool->lock);
 }
 
-/* Owners queue for a range, and are resumed one by one as ranges become free. */
+/* Owners queue for an ARR, and are resumed one by one as ARRs become free. */
 static void line_test(struct kunit *test)
 {
 	struct nhca_direct_pool *pool = make_pool(test, 16, 16);
@@ -322,7 +322,7 @@ static void line_test(struct kunit *test)
 /**
  * struct model - who owns what, kept apart from the driver's structures
  * @who:   for each PMB: 0: the pool; 1: a disk; 2: an ARR; 3: resting, as pool.h defines it
- * @refs:  references of packets on its page
+ * @refs:  references of packets to its page
  * @mark:  what the disk wrote last
  * @bound: for each ARR: its PMB + 1, or 0
  * @wrote: what the disk wrote for the ARR
@@ -335,7 +335,11 @@ struct model {
 	u32 wrote[MODEL_ARRS];
 };
 
-/* Compare pool and model: invariants I1 to I4. */
+/*
+ * Compare pool and model: each PMB has the right owner, a page of the pool or of a disk has no
+ * other reference, each ARR has its PMB and the bytes of its disk, and the number of allocated PMBs
+ * is right.
+ */
 static void model_check(struct kunit *test, const struct nhca_direct_pool *pool, struct model *m)
 {
 	static const u8 owners[] = {
@@ -431,7 +435,7 @@ static void model_step(struct kunit *test, struct rnd_state *rnd, struct model *
 		model_follow(pool, m);
 		for (i = 0; i < MODEL_PMBS; i++)
 			if (m->who[i] == 3 && pool->pmbs[i].owner == NHCA_PMB_POOL) {
-				/* I4: no packet refers to a PMB that becomes free */
+				/* no packet refers to a PMB that becomes free */
 				KUNIT_ASSERT_EQ(test, m->refs[i], 0);
 				m->who[i] = 0;
 			}

@@ -30,7 +30,10 @@ static u32 free_pmbs(const struct nhca_direct_pool *pool)
 	return pool->num - pool->allocated;
 }
 
-/* A whole block goes to the disk without a read, after its last byte was handed over (I3, I6). */
+/*
+ * A whole block goes to the disk without a read, after its last byte was handed over by
+ * nhca_iter_placed().
+ */
 static void block_test(struct kunit *test)
 {
 	struct fake_disk *d = disk_make(test, 16, false);
@@ -78,7 +81,7 @@ static void units_test(struct kunit *test)
 
 /*
  * Two operations change parts of one unit. The second operation reads the block after the bytes of
- * the first operation were written (I8), so no byte of either operation is lost.
+ * the first operation were written, so no byte of either operation is lost.
  */
 static void edges_test(struct kunit *test)
 {
@@ -110,7 +113,7 @@ static void edges_test(struct kunit *test)
 	disk_free(test, d);
 }
 
-/* Bytes that were copied and not handed over never reach the disk (I6). */
+/* Bytes that were copied and not handed over never reach the disk. */
 static void not_placed_test(struct kunit *test)
 {
 	struct fake_disk *d = disk_make(test, 16, false);
@@ -130,7 +133,7 @@ static void not_placed_test(struct kunit *test)
 	disk_free(test, d);
 }
 
-/* The incomplete block of an aborted operation is not written (I11). */
+/* The incomplete block of an aborted operation is not written. */
 static void aborted_test(struct kunit *test)
 {
 	struct fake_disk *d = disk_make(test, 16, false);
@@ -168,8 +171,8 @@ static void age_blocks(struct fake_disk *d, long age)
 }
 
 /*
- * A pool without free blocks takes an incomplete block whose peer is silent, and the operation
- * continues in another block.
+ * If a pool has no free block, it writes and releases an incomplete block whose peer has sent
+ * nothing for NHCA_READY_AGE. The operation continues in another block.
  */
 static void split_test(struct kunit *test)
 {
@@ -222,7 +225,7 @@ static void elsewhere_test(struct kunit *test)
 	disk_free(test, d);
 }
 
-/* SYNC: an operation ends when all its blocks are on the disk (I9). */
+/* SYNC: an operation ends when all its blocks are on the disk. */
 static void sync_test(struct kunit *test)
 {
 	struct fake_disk *d = disk_make(test, 16, true);
@@ -245,7 +248,7 @@ static void sync_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_fault_sync(d->f[0]), 0);
 	KUNIT_EXPECT_TRUE(test, disk_is(d, 100, PAGE_SIZE, 5));
 
-	/* an error ends this operation, and not the next one */
+	/* an error fails this operation, and not the next one */
 	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 2, 0, data, PAGE_SIZE, true, true), 0);
 	KUNIT_EXPECT_EQ(test, nhca_fault_sync(d->f[0]), -EAGAIN);
 	KUNIT_EXPECT_TRUE(test, disk_end(d, 0, -ENOSPC));
@@ -334,7 +337,7 @@ static void read_test(struct kunit *test)
 	disk_free(test, d);
 }
 
-/* The region ends: DIRTY blocks are written, incomplete ones are not (I10). */
+/* The region ends: DIRTY blocks are written, incomplete ones are not. */
 static void stop_test(struct kunit *test)
 {
 	struct fake_disk *d = disk_make(test, 16, false);
@@ -351,7 +354,7 @@ static void stop_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, memchr_inv(bytes + 200, 0, 2 * PAGE_SIZE - 200));
 }
 
-/* A flush waits for what was written before it, and not for what comes later (I9). */
+/* A flush waits for what was written before it, and not for what is written later. */
 static void flush_test(struct kunit *test)
 {
 	struct fake_disk *d = disk_make(test, 16, false);

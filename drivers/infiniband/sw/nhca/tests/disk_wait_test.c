@@ -52,8 +52,8 @@ static void run_responder(struct nhca_qp *qp)
 }
 
 /*
- * A WRITE that the QP posts waits for its bytes and is then sent. A later WRITE is another
- * operation.
+ * A posted WRITE waits until the disk has read its bytes, and is then sent. A later WRITE is
+ * another operation of the backing.
  */
 static void write_test(struct kunit *test)
 {
@@ -90,7 +90,7 @@ static void write_test(struct kunit *test)
 	backed_free(mr, fake);
 }
 
-/* A retransmission belongs to the same operation. */
+/* A retransmission belongs to the same operation of the backing as the first transmission. */
 static void again_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -107,7 +107,10 @@ static void again_test(struct kunit *test)
 	fake_end(fake, 0);
 	nhca_sq_kick(f->qp);
 	KUNIT_EXPECT_EQ(test, f->nsent, 1);
-	/* meanwhile the bytes were removed from memory */
+	/*
+	 * the bytes were removed from memory after the transmission, so the retransmission waits
+	 * for them
+	 */
 	fake->err = -EAGAIN;
 	fix_expire(f->qp);
 	nhca_sq_kick(f->qp);
@@ -302,7 +305,10 @@ static void last_packet_waits_test(struct kunit *test)
 	backed_free(mr, fake);
 }
 
-/* The disk cannot write the bytes of a peer's WRITE: NAK with Remote Operational Error. */
+/*
+ * If the disk cannot write the bytes of a peer's WRITE, the QP answers with a NAK, Remote
+ * Operational Error.
+ */
 static void last_packet_error_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -331,7 +337,7 @@ static void last_packet_error_test(struct kunit *test)
 	backed_free(mr, fake);
 }
 
-/* An ATOMIC WRITE to such a region gets a NAK, Remote Access Error. */
+/* An ATOMIC WRITE to a region with a backing gets a NAK, Remote Access Error. */
 static void no_atomics_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;

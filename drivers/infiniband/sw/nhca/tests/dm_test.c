@@ -21,8 +21,8 @@ static struct nhca_dm *dm_make(struct kunit *test)
 }
 
 /*
- * Addresses of a region on device memory begin at 0, at any offset in the device memory. No byte
- * outside the region is reachable.
+ * Addresses of a region on device memory begin at 0, whatever its offset in the device memory is.
+ * No byte outside the region is reachable.
  */
 static void zero_based_test(struct kunit *test)
 {
@@ -52,7 +52,10 @@ static void zero_based_test(struct kunit *test)
 	vfree(dm->mem);
 }
 
-/* A region that would reach beyond the device memory is refused, also if offset and length wrap. */
+/*
+ * A region that would reach beyond the device memory is refused, also if the sum of offset and
+ * length wraps.
+ */
 static void range_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;

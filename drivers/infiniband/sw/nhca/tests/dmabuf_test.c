@@ -103,7 +103,8 @@ static const struct dma_buf_ops exporter_ops = {
 };
 
 /*
- * The CPU cannot map this buffer. It has no vmap(), because dma_buf_vmap() warns if vmap() fails.
+ * Operations of a buffer that the CPU cannot map: vmap() is missing, because dma_buf_vmap() would
+ * warn about a vmap() that fails.
  */
 static const struct dma_buf_ops unmappable_ops = {
 	.map_dma_buf = no_dma,
@@ -152,8 +153,8 @@ static struct ib_mr *exporter_reg(struct kunit *test, struct exporter *ex, int m
 }
 
 /*
- * Each byte is accessed at the address at which the exporter has mapped it. Another address of the
- * same page may have another cache attribute.
+ * Each byte is accessed at the address at which the exporter has mapped it, because another mapping
+ * of the same page may have other cache attributes.
  */
 static void exporters_mapping_test(struct kunit *test)
 {

@@ -113,8 +113,8 @@ static bool drain_is_idle(const struct drain *d)
 }
 
 /*
- * Queue @count datagrams of @len bytes that are for no QP or channel. No CPU drains the socket
- * meanwhile.
+ * Queue @count datagrams of @len bytes that are for no QP or channel. @d->ns.ready is 1, so no CPU
+ * drains the socket.
  */
 static void drain_fill(struct kunit *test, struct drain *d, unsigned int count, unsigned int len)
 {
@@ -138,7 +138,7 @@ static void drain_fill(struct kunit *test, struct drain *d, unsigned int count, 
 
 /*
  * Let this CPU drain the socket, as if another packet had arrived. Return: number of skbs that this
- * call has taken.
+ * call has processed.
  */
 static unsigned int drain_once(struct drain *d)
 {
@@ -155,7 +155,10 @@ static unsigned int drain_once(struct drain *d)
 	return taken;
 }
 
-/* A call that finds a long queue takes one budget of packets and leaves the rest for later. */
+/*
+ * A call that finds a long queue processes one budget of packets and leaves the others to the
+ * bottom half.
+ */
 static void drain_stops_at_budget(struct kunit *test)
 {
 	struct drain *d = drain_make(test);
@@ -177,7 +180,8 @@ static void drain_counts_bytes(struct kunit *test)
 }
 
 /*
- * The rest of the queue is taken although no further packet arrives, and then the socket is idle.
+ * The packets beyond the budget are processed although no further packet arrives. After them no CPU
+ * drains the socket.
  */
 static void drain_goes_on(struct kunit *test)
 {
@@ -190,7 +194,8 @@ static void drain_goes_on(struct kunit *test)
 }
 
 /*
- * Packets that arrive while the rest waits are taken together with it, so they do not overtake it.
+ * While packets beyond the budget wait for the bottom half, the call for a new packet processes
+ * nothing. So new packets do not overtake them.
  */
 static void drain_keeps_order(struct kunit *test)
 {
@@ -236,8 +241,8 @@ static void drain_count_never_wraps(struct kunit *test)
 }
 
 /*
- * The calls in one jiffy use NHCA_RX_JIFFY together. After that, calls take nothing, and the bottom
- * half continues.
+ * All calls in one jiffy together may process NHCA_RX_JIFFY packets. A call that has used up this
+ * allowance stops, and the bottom half continues.
  */
 static void drain_stops_in_jiffy(struct kunit *test)
 {
@@ -246,7 +251,7 @@ static void drain_stops_in_jiffy(struct kunit *test)
 	u32 now;
 
 	drain_fill(test, d, DATAGRAMS, 16);
-	/* try again if another jiffy begins meanwhile */
+	/* try again if another jiffy began before drain_once() returned */
 	for (tries = 0; tries < 3; tries++) {
 		local_bh_disable();
 		now = jiffies;

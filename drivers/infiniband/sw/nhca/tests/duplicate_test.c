@@ -23,7 +23,7 @@ static struct nhca_hdr request(struct kunit *test, u8 opcode, u32 psn, u64 va, u
 }
 
 /*
- * A duplicate SEND takes no receive. The duplicate is acknowledged if it ends a message or has
+ * A duplicate SEND consumes no receive. The duplicate is acknowledged if it ends a message or has
  * AckReq.
  */
 static void send_test(struct kunit *test)
@@ -58,8 +58,8 @@ static void send_test(struct kunit *test)
 }
 
 /*
- * A READ of three packets is repeated, whole or in part, and READs come that only resemble it. The
- * table has the number of responses.
+ * A READ of three packets is repeated, whole or in part: it is answered again. READs that only
+ * resemble it are not answered. The table has the number of responses.
  */
 static void read_table_test(struct kunit *test)
 {
@@ -70,7 +70,7 @@ static void read_table_test(struct kunit *test)
 		u32 packets, bytes;
 	} rows[] = {
 		{ 0, 0, 3000, 0, 3, 3000 },
-		/* parts of the READ: from the middle to the end, less than that, and the end */
+		/* parts of the READ: its packets 2 and 3, 100 bytes of packet 2, and packet 3 */
 		{ 1, FIX_MTU, 3000 - FIX_MTU, 0, 2, 3000 - FIX_MTU },
 		{ 1, FIX_MTU, 100, 0, 1, 100 },
 		{ 2, 2 * FIX_MTU, 3000 - 2 * FIX_MTU, 0, 1, 3000 - 2 * FIX_MTU },
@@ -169,7 +169,10 @@ static void later_responses_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->sent[2].payload, 20);
 }
 
-/* A gap causes one NAK; the missing request ends the gap. */
+/*
+ * A gap in the PSNs causes one NAK. The missing request ends the gap, so the next gap causes
+ * another NAK.
+ */
 static void gap_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -194,8 +197,9 @@ static void gap_test(struct kunit *test)
 }
 
 /*
- * A READ is repeated whose key was closed meanwhile, and the next request is refused. The READ does
- * not hide the refusal: the peer gets the NAK, and the QP goes to error.
+ * A batch has a duplicate READ, whose key was closed after the READ, and an invalid request. The
+ * READ, which cannot be answered any more, does not hide the refusal of the invalid request: the
+ * peer gets the NAK, and the QP goes to error.
  */
 static void fatal_after_replay_test(struct kunit *test)
 {

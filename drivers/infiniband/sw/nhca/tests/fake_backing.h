@@ -25,7 +25,7 @@
  * @waiter: requester or responder that waits, or NULL
  * @op, @off, @len: arguments of the last call of want()
  * @writes: the region may be written
- * @placed: bytes that were handed over
+ * @placed: bytes for which placed() was called
  * @ends: number of calls of placed() with the end of an operation or SGE
  */
 struct fake_backing {

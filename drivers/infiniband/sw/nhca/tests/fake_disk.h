@@ -28,7 +28,7 @@
  * @fsyncs: number of times that the file was made durable
  * @fsync_err: result of disk_fsync()
  * @f:     two requesters or responders
- * @told:  number of times that each was resumed
+ * @told:  number of times that each of @f was resumed
  */
 struct fake_disk {
 	struct nhca_store store;
@@ -52,7 +52,7 @@ static inline void disk_resumed(void *arg)
 	++*n;
 }
 
-/* Move the bytes of an I/O request. Return: as the kernel's read and write. */
+/* Move the bytes of an I/O request. Return: number of bytes, or a negative errno. */
 static inline ssize_t disk_move(struct fake_disk *d, const struct nhca_direct_io *io)
 {
 	u64 at = nhca_io_offset(io);
@@ -108,7 +108,7 @@ static inline u32 disk_begin(struct fake_disk *d)
 	struct list_head *pos;
 	u32 n = 0;
 
-	/* the work item may do this at the same time */
+	/* the work item of the region may begin requests at the same time */
 	nhca_store_run(&d->store);
 	flush_work(&d->store.work);
 	spin_lock_bh(&d->lock);
@@ -120,7 +120,7 @@ static inline u32 disk_begin(struct fake_disk *d)
 
 /*
  * End the I/O request number @nth that is in progress. @err: 0 or an error of the disk. Return:
- * false if there is no such request.
+ * false if no more than @nth requests are in progress.
  */
 static inline bool disk_end(struct fake_disk *d, u32 nth, int err)
 {
@@ -211,7 +211,8 @@ static inline int disk_flush(struct fake_disk *d, int who, u64 op, bool persiste
 
 /*
  * Place one packet, as an engine does.
- * @placed: hand the bytes over; false: only copy them, as an engine does with a bad packet
+ * @placed: also call nhca_store_placed() for the bytes; false: only copy them, as an engine does
+ * with a bad packet
  * Return: 0, or an error; after -EAGAIN the owner waits.
  */
 static inline int disk_packet(struct fake_disk *d, int who, u64 op, u64 off, const u8 *from,

@@ -116,8 +116,8 @@ static void fast_life_test(struct kunit *test)
 		}
 
 		/*
-		 * an open region is not registered again, and not invalidated by an old key or from
-		 * another domain
+		 * an open region cannot be registered again; an old key or another protection
+		 * domain cannot invalidate it
 		 */
 		KUNIT_EXPECT_EQ(test, reg(&f->key_user, ibmr->lkey, key, ALL_ACCESS), -EINVAL);
 		KUNIT_EXPECT_EQ(test, reg(&f->key_user, ibmr->lkey, key + 1, ALL_ACCESS), -EINVAL);
@@ -189,8 +189,9 @@ static void fast_ahead_test(struct kunit *test)
 }
 
 /*
- * Registration fails without a mapping, with a wrong key or domain, with impossible rights, for an
- * address range that wraps, and for regions of other kinds.
+ * Registration fails without a mapping, with a wrong key or protection domain, with impossible
+ * rights, for an address range that wraps, and for regions that were not made for fast
+ * registration.
  */
 static void fast_reg_bad_test(struct kunit *test)
 {
@@ -206,13 +207,16 @@ static void fast_reg_bad_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, reg(&f->key_user, key, key, ALL_ACCESS), -EINVAL);
 	sg_pages(f, sg, 2);
 	KUNIT_ASSERT_EQ(test, nhca_mr_fast_map(ibmr, sg, 2, NULL), 2);
-	/* another domain, another index in the new key, no such index */
+	/* another protection domain; another index in the new key; indices that no region has */
 	KUNIT_EXPECT_EQ(test, reg(&f->other, key, key, ALL_ACCESS), -EINVAL);
 	KUNIT_EXPECT_EQ(test, reg(&f->key_user, key, key ^ 0x100, ALL_ACCESS), -EINVAL);
 	KUNIT_EXPECT_EQ(test, reg(&f->key_user, key, key ^ BIT(31), ALL_ACCESS), -EINVAL);
 	KUNIT_EXPECT_EQ(test, reg(&f->key_user, key ^ BIT(31), key ^ BIT(31), ALL_ACCESS), -EINVAL);
 	KUNIT_EXPECT_EQ(test, reg(&f->key_user, 0, 0, ALL_ACCESS), -EINVAL);
-	/* rights that need local write, or that fast registration cannot have */
+	/*
+	 * remote rights without local write, which they require; rights that fast registration does
+	 * not support
+	 */
 	KUNIT_EXPECT_EQ(test, reg(&f->key_user, key, key, IB_ACCESS_REMOTE_WRITE), -EINVAL);
 	KUNIT_EXPECT_EQ(test, reg(&f->key_user, key, key, IB_ACCESS_REMOTE_ATOMIC), -EINVAL);
 	KUNIT_EXPECT_EQ(test, reg(&f->key_user, key, key, IB_ACCESS_MW_BIND), -EINVAL);
@@ -227,7 +231,7 @@ static void fast_reg_bad_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, ibmr), 0);
 	KUNIT_EXPECT_EQ(test, reg(&f->key_user, key, key, READ_ACCESS), -EINVAL);
 
-	/* regions of other kinds */
+	/* regions that were not made for fast registration */
 	key = user->mkey.key;
 	KUNIT_ASSERT_EQ(test, nhca_mr_map_pages(user, f->pages, 2, 0, true), 0);
 	KUNIT_EXPECT_EQ(test, reg(&f->key_user, key, key, READ_ACCESS), -EINVAL);
@@ -242,7 +246,9 @@ static void fast_reg_bad_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, dma), 0);
 }
 
-/* A mapping takes as many elements as fit, and fails for arguments or memory that it cannot use. */
+/*
+ * A mapping contains as many elements as fit, and fails for arguments or memory that it cannot use.
+ */
 static void fast_map_bad_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -264,8 +270,8 @@ static void fast_map_bad_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, nhca_mr_fast_map(ibmr, sg, 4, NULL), 2);
 		KUNIT_EXPECT_EQ(test, ibmr->length, 2 * PAGE_SIZE);
 		/*
-		 * vmalloc() memory is not in the direct map; a failed mapping also removes the
-		 * earlier one
+		 * vmalloc() memory is not in the direct map, so it cannot be mapped. A mapping that
+		 * fails also removes the earlier mapping.
 		 */
 		sg_dma_address(&sg[1]) = (uintptr_t)far;
 		KUNIT_EXPECT_LT(test, nhca_mr_fast_map(ibmr, sg, 2, NULL), 2);
@@ -395,8 +401,8 @@ static void list_pages_test(struct kunit *test)
 		ibmr = fast_make(test, f, total / 512, false);
 		ibmr->page_size = sizes[i];
 		/*
-		 * if pages are small enough, the first half of the region is the second half of the
-		 * buffer
+		 * if the buffer has at least two pages of this size, the region begins with the
+		 * second half of the buffer
 		 */
 		j = sizes[i] == total ? 0 : total / 2;
 		sg_init_table(sg, 2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: page faults that do not end do not block those of other processes and users. */
+/* KUnit: page faults that do not end do not block page faults of other processes and users. */
 #include <kunit/test.h>
 #include <linux/completion.h>
 #include <linux/delay.h>
@@ -71,7 +71,10 @@ static void expect_running(struct kunit *test, u32 n)
 	KUNIT_EXPECT_EQ(test, atomic_read(&running), n);
 }
 
-/* Return: the queue of address space @i, which does not exist. */
+/*
+ * Return: the queue of address space @i. Its pointer is invalid, because nhca_faultq_get() only
+ * compares it.
+ */
 static struct nhca_faultq *queue(struct kunit *test, u32 i, u32 uid)
 {
 	struct nhca_user *user = uid == NOBODY ? NULL : nhca_user_get(&nhca_host_users, uid);
@@ -99,7 +102,7 @@ static void finish(struct kunit *test, struct completion *gate, u32 jobs)
 
 /*
  * Processes of one user have much work that does not end. These processes get only the workers of
- * one user, and work of another user runs. Afterwards all work runs.
+ * one user, and work of another user runs. After the work may end, all work runs.
  */
 static void other_user(struct kunit *test, enum nhca_faultq_kind kind, u32 limit)
 {
@@ -160,7 +163,7 @@ static void other_process_test(struct kunit *test)
 	other_process(test, NOBODY);
 }
 
-/* When a worker becomes free, the processes of a user get it in turn. */
+/* When workers become free, the processes of a user get them in turn. */
 static void turns_test(struct kunit *test)
 {
 	const u32 full = NHCA_FAULTQ_USER / NHCA_FAULTQ_MM;
@@ -173,7 +176,10 @@ static void turns_test(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, jobs);
 	for (i = 0; i <= full; i++)
 		q[i] = queue(test, i, USER);
-	/* the first processes take all workers, and have more work; then the last one has work */
+	/*
+	 * the first processes use all workers and have more work in the queue; then work of the
+	 * last process is queued
+	 */
 	for (i = 0; i <= full; i++)
 		for (k = 0; k < 64; k++)
 			job_add(&jobs[64 * i + k], q[i], NHCA_FAULTQ_AWAITED,
@@ -187,7 +193,7 @@ static void turns_test(struct kunit *test)
 		nhca_faultq_put(q[i]);
 }
 
-/* An address space has one queue, even if another user gets it. */
+/* An address space has one queue, even if nhca_faultq_get() is called for another user. */
 static void get_test(struct kunit *test)
 {
 	struct nhca_faultq *q = queue(test, 0, USER), *again = queue(test, 0, OTHER);

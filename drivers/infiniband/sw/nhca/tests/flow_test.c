@@ -114,8 +114,8 @@ static struct line *line_full(struct kunit *test)
 }
 
 /*
- * A flow that paused for its own packets queues after a flow that waited for the device. So the
- * first flow cannot take all the room that becomes free.
+ * A flow that paused because of its own packets queues behind a flow that waits for the device. So
+ * it cannot use all the credit of the device that becomes free.
  */
 static void flow_no_passing_test(struct kunit *test)
 {
@@ -172,7 +172,7 @@ static void flow_line_moves_test(struct kunit *test)
 	line_end(l);
 }
 
-/* The last packet that is freed wakes all waiting flows, because no later packet can do it. */
+/* The last packet that is freed wakes all waiting flows, because no later packet can wake them. */
 static void flow_last_wakes_all_test(struct kunit *test)
 {
 	struct line *l = line_full(test);
@@ -344,7 +344,9 @@ static void flow_share_test(struct kunit *test)
 	line_send(test, l, 0, OWN);
 	line_send(test, l, 1, OWN);
 	KUNIT_EXPECT_TRUE(test, line_blocked(l, 2));
-	/* other users, and the kernel, have the rest, and need not queue after the first user */
+	/*
+	 * other users and the kernel have the other half, and need not queue behind the first user
+	 */
 	KUNIT_EXPECT_FALSE(test, line_blocked(l, 3));
 	line_send(test, l, 3, OWN - 1);
 	KUNIT_EXPECT_FALSE(test, line_blocked(l, 3));
@@ -365,7 +367,10 @@ static void flow_share_test(struct kunit *test)
 	users_end(test, users);
 }
 
-/* The last eighth of the device is for the kernel, and for users with few packets. */
+/*
+ * The last eighth of the packets of a device in the stack is for the kernel, and for users with few
+ * packets.
+ */
 static void flow_reserve_test(struct kunit *test)
 {
 	struct nhca_users *users = users_make(test);
@@ -405,7 +410,10 @@ static void flow_user_late_test(struct kunit *test)
 	line_end(l);
 }
 
-/* The device's list of flows with packets does not keep flows that are idle or closed. */
+/*
+ * Closed flows leave the device's list of flows with packets, and so do idle flows when the list
+ * has more than LISTED entries.
+ */
 static void flow_many_test(struct kunit *test)
 {
 	struct line *l = line_make(test);

@@ -165,7 +165,7 @@ static void skb_again_test(struct kunit *test)
 		skb = take_skb(i);
 		held[at] = skb;
 		missing += !skb;
-		/* an skb that does not fit a chunk has memory of its own */
+		/* an skb that does not fit a chunk has separate memory */
 		if (i < 200 || !skb || !skb->head_frag)
 			continue;
 		for (k = 0; k < chunks && seen[k] != virt_to_head_page(skb->head); k++)

@@ -90,7 +90,7 @@ static void gaps_twice_test(struct kunit *test)
 
 /*
  * If every other entry is given back, in random order, the table has as many gaps as possible. When
- * the others follow, one gap is left.
+ * the other entries are given back too, one gap is left.
  */
 static void gaps_many_test(struct kunit *test)
 {

@@ -317,7 +317,10 @@ static void many_test(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, attach(0, GROUP(i)), 0);
 	KUNIT_ASSERT_EQ(test, attach(1, GROUP(MANY - 1)), 0);
 	KUNIT_EXPECT_EQ(test, groups(test), MANY);
-	/* 2.3 on average; the key of the fixture is constant */
+	/*
+	 * 2.3 on average; the hash key of the fixture is constant, so the result is the same each
+	 * time
+	 */
 	KUNIT_EXPECT_LE(test, longest(f->dev), 12);
 	expect_members(test, GROUP(0), FIX_QKEY, BIT(0));
 	expect_members(test, GROUP(MANY - 1), FIX_QKEY, BIT(0) | BIT(1));
@@ -335,7 +338,10 @@ static int detach_thread(void *done)
 	return 0;
 }
 
-/* The destruction of a QP without attachments takes no RTNL, which others may hold for long. */
+/*
+ * The destruction of a QP without attachments does not take the RTNL lock, which other tasks may
+ * hold for long.
+ */
 static void no_rtnl_test(struct kunit *test)
 {
 	DECLARE_COMPLETION_ONSTACK(done);

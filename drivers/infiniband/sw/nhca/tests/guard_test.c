@@ -39,7 +39,7 @@ static struct file *guard_file(struct kunit *test, int type, int protocol)
 	struct file *file;
 
 	KUNIT_ASSERT_EQ(test, sock_create(AF_INET, type, protocol, &sock), 0);
-	/* after an error the function has released the socket */
+	/* after an error sock_alloc_file() has released the socket */
 	file = sock_alloc_file(sock, 0, NULL);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(file));
 	return file;
@@ -158,7 +158,7 @@ static void guard_other_test(struct kunit *test)
 	struct sk_buff *skb = guard_ip4(test, IPPROTO_UDP, NHCA_ROCE_UDP_PORT + 1);
 
 	KUNIT_EXPECT_EQ(test, guard_pass(skb, guard_sk(ctx->user), NFPROTO_IPV4), NF_ACCEPT);
-	/* the ports of TCP are in the same place */
+	/* TCP has its ports at the same offset as UDP, but the hook refuses only UDP */
 	skb = guard_ip4(test, IPPROTO_TCP, NHCA_ROCE_UDP_PORT);
 	KUNIT_EXPECT_EQ(test, guard_pass(skb, guard_sk(ctx->user), NFPROTO_IPV4), NF_ACCEPT);
 }
@@ -176,7 +176,10 @@ static void guard_ip6_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, guard_pass(skb, guard_sk(ctx->user), NFPROTO_IPV6), NF_DROP);
 }
 
-/* the program closes its socket while packets wait, so the hook cannot check its privilege */
+/*
+ * a program has closed its socket while packets were queued: the hook can no longer check the
+ * program's privilege, so it drops the packets
+ */
 static void guard_closed_test(struct kunit *test)
 {
 	struct guard_ctx *ctx = test->priv;

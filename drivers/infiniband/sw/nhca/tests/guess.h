@@ -92,7 +92,10 @@ static inline unsigned int guess_make(const struct guesser *g, unsigned int *out
 	/* steps of unknown size */
 	out[n++] = last + g->gcd;
 	out[n++] = last - g->gcd;
-	/* sequences that are linear in a counter, in integers or bits, show at these lags */
+	/*
+	 * sequences that are linear in a counter, in integers or in bits, repeat differences at
+	 * these lags
+	 */
 	for (lag = 1; lag <= GUESS_SEEN / 4; lag *= 2) {
 		out[n++] = 2 * guess_back(g, lag) - guess_back(g, 2 * lag);
 		out[n++] = last ^ guess_back(g, lag) ^ guess_back(g, lag + 1);

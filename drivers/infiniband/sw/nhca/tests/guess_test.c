@@ -203,7 +203,7 @@ static void guess_unique(struct kunit *test, draw_fn draw, u32 low, u32 high)
 	vfree(numbers);
 }
 
-/* No L_Key or R_Key comes twice within DRAWN keys, although keys are deleted meanwhile. */
+/* No L_Key or R_Key comes twice within DRAWN keys, although earlier keys are deleted. */
 static void guess_keys_unique(struct kunit *test)
 {
 	guess_unique(test, draw_key, 256, U32_MAX);

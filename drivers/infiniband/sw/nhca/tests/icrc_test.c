@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: the invariant CRC, compared with a bit-by-bit one written from IBTA Annex A17.3.3, and
- * with packets that rdma_rxe sent.
+ * KUnit: the invariant CRC, compared with a computation bit by bit, written from IBTA Annex
+ * A17.3.3, and with packets that rdma_rxe sent.
  */
 #include <kunit/test.h>
 #include <linux/prandom.h>
@@ -136,12 +136,15 @@ static void expect_masked(struct kunit *test, const u8 *packet, unsigned int len
 				    bit / 8, bit % 8);
 		invariant += after == before;
 	}
-	/* masked in both: UDP checksum and BTH byte 4; the others depend on the network header */
+	/*
+	 * masked with IPv4 and IPv6: UDP checksum and BTH byte 4; the other masked fields are in
+	 * the network header
+	 */
 	KUNIT_EXPECT_EQ(test, invariant, network_len(packet) == 20 ?
 			16 + 8 + 8 + 8 + 16 : 16 + 8 + 24 + 8);
 }
 
-/* The ICRC ignores exactly the fields that routers change, in IPv4 and in IPv6. */
+/* The ICRC ignores exactly the fields that the specification masks, in IPv4 and in IPv6. */
 static void icrc_masked_fields(struct kunit *test)
 {
 	u8 v6[sizeof(icrc_ud_v6)];

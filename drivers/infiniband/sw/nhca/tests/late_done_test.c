@@ -36,8 +36,8 @@ static void post_all(struct kunit *test, struct nhca_qp *qp)
 		local.wr_id = i;
 		KUNIT_ASSERT_EQ(test, nhca_send_post(qp, &local), 0);
 		/*
-		 * ring before a budget is used up: the bottom half, which would do the rest, may
-		 * run in a thread without the stub
+		 * ring the doorbell before a budget is used up. Otherwise the bottom half would
+		 * execute the other requests, perhaps in a thread without the stub.
 		 */
 		if (!(i % 100))
 			nhca_send_doorbell(qp);
@@ -47,8 +47,9 @@ static void post_all(struct kunit *test, struct nhca_qp *qp)
 }
 
 /*
- * The response of the READ completes a budget of requests; the other requests complete later, in
- * order.
+ * The response of the READ completes only some of the requests that wait for it: at most
+ * NHCA_BUDGET when it arrives, and as many in the requester's pass after it. The others complete
+ * later, in order.
  */
 static void late_done_test(struct kunit *test)
 {

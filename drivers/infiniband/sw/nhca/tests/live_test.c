@@ -215,7 +215,7 @@ static void live_holder_round(struct live_pair *p, int r)
 	smp_store_release(&p->begun, r);
 	for (us = 0; us < LIVE_HUNG_US && !live_am_in_snapshot(p); us++)
 		udelay(1);
-	/* the wait must last as long as this delay */
+	/* the wait must last at least as long as this delay */
 	udelay(r % 8 * 25);
 	p->data = r;
 	nhca_live_exit();
@@ -357,7 +357,7 @@ static int live_worker_run(void *arg)
 			w->looks++;
 		}
 		nhca_live_exit();
-		/* workers close keys too */
+		/* bottom halves that close keys wait too, so the workers sometimes wait */
 		if (!(++n % 64))
 			nhca_live_wait();
 		local_bh_enable();

@@ -253,8 +253,8 @@ static void order_test(struct kunit *test)
 }
 
 /*
- * The error of a local operation is reported after the SEND before it was acknowledged. A SEND
- * after it is not sent, and is flushed.
+ * The error of a local operation is reported only after the earlier SEND was acknowledged. A later
+ * SEND is not sent, and is flushed.
  */
 static void late_error_test(struct kunit *test)
 {

@@ -281,10 +281,7 @@ static void rnr_test(struct kunit *test)
 	expect_psns(test, 3);
 }
 
-/*
- * The longest message, 2^23 packets, gets an RNR NAK. The requester accepts the NAK, and sends
- * nothing before the NAK comes.
- */
+/* An RNR NAK of the longest message (2^23 packets) is accepted; nothing is sent before it. */
 static void longest_rnr_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -320,7 +317,7 @@ static void expect_packet(struct kunit *test, u8 opcode)
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_SAME_HOST_BYTES), 0);
 }
 
-/* A request does not overtake packets in flight. After their ACK the path is used again. */
+/* While packets are in flight, requests are sent as packets too, so that none is overtaken. */
 static void in_flight_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -397,8 +394,8 @@ static void closed_test(struct kunit *test)
 }
 
 /*
- * If the QP with the number of the peer is not the peer, packets are used until one of them shows
- * the peer again.
+ * If the QP that has the number of the peer is not the peer, packets are used until a packet with
+ * the mark of this QP arrives.
  */
 static void stranger_test(struct kunit *test)
 {
@@ -509,7 +506,7 @@ static void heard_again_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, nhca_peer_same_host(f->qp));
 }
 
-/* Atomics, READs that the peer does not allow, and limited rates take packets. */
+/* Atomics, READs that the peer refuses, and rate-limited requests are sent as packets. */
 static void packets_test(struct kunit *test)
 {
 	struct ib_qp_attr attr = { .rate_limit = 1000000 };
@@ -558,8 +555,8 @@ static void source_test(struct kunit *test)
 
 /*
  * A packet without an ICRC that has the mark of the QP with the peer's number lets the QP use the
- * same-host path. A packet with another mark, or with a checksum that a NIC has verified, has no
- * such effect.
+ * same-host path. A packet with another mark, with an ICRC, or with a checksum that a NIC has
+ * verified, does not; nor does a packet whose route is watched.
  */
 static void found_test(struct kunit *test)
 {

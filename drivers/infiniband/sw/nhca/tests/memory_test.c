@@ -9,7 +9,7 @@
 #define PAGES		5
 
 /*
- * A region over pages of its own, which are not contiguous in memory. The bytes of the pages before
+ * A region with its own pages, which are not contiguous in memory. The bytes of the pages before
  * and after the region show writes outside it.
  */
 struct region {
@@ -28,7 +28,10 @@ static struct region *region_make(struct kunit *test, struct fixture *f, u64 iov
 	KUNIT_ASSERT_NOT_NULL(test, r);
 	KUNIT_ASSERT_LE(test, offset + length, PAGES * PAGE_SIZE);
 	for (i = 0; i < PAGES; i++) {
-		/* allocate backwards: neighbors in the region are then not neighbors in memory */
+		/*
+		 * allocate backwards: neighbors in the region are then usually not neighbors in
+		 * memory
+		 */
 		j = PAGES - 1 - i;
 		r->pages[j] = alloc_page(GFP_KERNEL | __GFP_ZERO);
 		KUNIT_ASSERT_NOT_NULL(test, r->pages[j]);
@@ -195,7 +198,10 @@ static void access_test(struct kunit *test)
 	}
 }
 
-/* A key gives no access if one bit is wrong, in another domain, or after its region is freed. */
+/*
+ * A key gives no access if one bit is wrong, in another protection domain, or after its region is
+ * freed.
+ */
 static void key_test(struct kunit *test)
 {
 	const struct nhca_key_user nobody = {};
@@ -402,7 +408,7 @@ static void scatter_test(struct kunit *test)
 	for (i = 0; i < 5000; i++)
 		KUNIT_EXPECT_EQ(test, *region_byte(a, 4000 + i), src[2990 + i]);
 	KUNIT_EXPECT_EQ(test, region_zeroes(a), PAGES * PAGE_SIZE - 7990);
-	/* the third element does not allow writes */
+	/* the region of the third SGE does not allow local writes */
 	KUNIT_EXPECT_EQ(test, nhca_iter_write(&it, src, 1), -EACCES);
 	leave();
 	KUNIT_EXPECT_EQ(test, region_zeroes(b), PAGES * PAGE_SIZE);
@@ -410,7 +416,10 @@ static void scatter_test(struct kunit *test)
 	region_free(b);
 }
 
-/* Atomic operations change 8 aligned bytes, return the old value, and need their right. */
+/*
+ * Atomic operations change 8 aligned bytes, return the old value, and require
+ * IB_ACCESS_REMOTE_ATOMIC.
+ */
 static void atomic_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -524,7 +533,7 @@ static void kernel_region_test(struct kunit *test)
 	struct ib_mr *ibmr;
 
 	KUNIT_ASSERT_TRUE(test, uobject && buf && far);
-	/* a process cannot have such a region */
+	/* a process cannot have a region of all kernel memory */
 	f->other.pd->uobject = uobject;
 	KUNIT_EXPECT_EQ(test, PTR_ERR_OR_ZERO(nhca_mr_dma(f->dev, f->other.pd, 0)), -EPERM);
 

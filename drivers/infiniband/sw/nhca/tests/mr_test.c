@@ -168,8 +168,8 @@ static void user_args_test(struct kunit *test)
 }
 
 /*
- * Rights and domain of a region can change in place. A region with bound windows cannot be changed,
- * closed or destroyed, because its windows would keep the old rights.
+ * Rights and protection domain of a region can change in place. A region with bound windows cannot
+ * be changed, closed or destroyed, because its windows would keep the old rights.
  */
 static void change_test(struct kunit *test)
 {
@@ -216,7 +216,10 @@ static void change_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, peek(&f->key_user, key, 0x1000), -EACCES);
 }
 
-/* The verb refuses other types and sizes, and counts regions against the device's limit. */
+/*
+ * nhca_alloc_mr() accepts only IB_MR_TYPE_MEM_REG and IB_MR_TYPE_SG_GAPS with 1 to NHCA_MAX_FAST_SG
+ * entries, and counts regions against the device's limit.
+ */
 static void alloc_mr_test(struct kunit *test)
 {
 	static const enum ib_mr_type types[] = {
@@ -252,8 +255,8 @@ static void alloc_mr_test(struct kunit *test)
 }
 
 /*
- * A region counts for the user that owns its domain. At the user's limit the verb returns -ENOMEM,
- * which programs expect.
+ * A region counts for the user that owns its protection domain. At the user's limit nhca_alloc_mr()
+ * returns -ENOMEM, which programs expect.
  */
 static void owner_test(struct kunit *test)
 {
@@ -274,7 +277,7 @@ static void owner_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&user->used[NHCA_POOL_MRS]), NHCA_MAX_MR / 2);
 	KUNIT_EXPECT_EQ(test, nhca_dereg_mr(ibmr, NULL), 0);
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&user->used[NHCA_POOL_MRS]), NHCA_MAX_MR / 2 - 1);
-	/* a region of a domain without an owner does not count for the user */
+	/* a region of a protection domain without an owner does not count for the user */
 	ibmr = nhca_alloc_mr(f->other.pd, IB_MR_TYPE_MEM_REG, 1);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(ibmr));
 	KUNIT_EXPECT_EQ(test, atomic_long_read(&user->used[NHCA_POOL_MRS]), NHCA_MAX_MR / 2 - 1);
@@ -334,7 +337,7 @@ static const struct nhca_mr_ops brought_ops = {
 /* Read the byte at @off, as a requester or responder does that can wait. */
 static int brought_read(const struct fixture *f, u64 off, u8 *byte)
 {
-	/* the driver only passes this pointer on */
+	/* the driver only passes this pointer to brought_want() */
 	struct nhca_fault *fault = (struct nhca_fault *)&brought;
 	struct nhca_iter it;
 	int err;

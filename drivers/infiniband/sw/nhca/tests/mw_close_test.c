@@ -167,8 +167,8 @@ static void invalidate_test(struct kunit *test)
 				KUNIT_EXPECT_EQ(test, atomic_read(&mr->windows), 0);
 				KUNIT_EXPECT_EQ(test, inv(remote, &f->qp, key), -EINVAL);
 				/*
-				 * another QP binds the window again, although its bind names only
-				 * the first key
+				 * the window is unbound, so another QP of the protection domain may
+				 * bind it
 				 */
 				wqe = bind_wqe(mw, mr, IOVA, 64, REMOTE);
 				wqe.mw.mw_rkey = mw->ibmw.rkey;

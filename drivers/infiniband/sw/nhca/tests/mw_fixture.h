@@ -120,7 +120,10 @@ static inline struct nhca_mw *window(struct kunit *test, enum nhca_mkey_type typ
 	KUNIT_ASSERT_EQ(test, nhca_mw_init(mw, f->pd, type == NHCA_MKEY_MW1 ? IB_MW_TYPE_1 :
 								  IB_MW_TYPE_2), 0);
 	f->mws[f->nmws++] = mw;
-	/* independent of the module parameter for the type */
+	/*
+	 * set the type, so that the module parameter for the type of windows has no effect on the
+	 * tests
+	 */
 	mw->mkey.type = type;
 	return mw;
 }

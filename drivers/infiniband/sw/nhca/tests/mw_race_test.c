@@ -28,8 +28,8 @@ struct race {
 	struct fixture *f;
 	struct owner *owners;
 	u32 nowners;
-	atomic_t seen;		/* secrets that a peer read */
-	atomic_t touched;	/* bytes that somebody wrote after the close */
+	atomic_t seen;		/* pieces with a secret that a peer read */
+	atomic_t touched;	/* pages that somebody wrote after the close */
 	atomic_t moved;		/* pieces that moved as they should */
 	atomic_t refused;	/* pieces that were refused */
 	atomic_t wrong;		/* binds and closes with the wrong result */
@@ -386,7 +386,10 @@ static void dereg_gone(struct kunit *test, struct dereg *d, unsigned int *busy)
 			atomic_inc(&d->race.touched);
 }
 
-/* Return: true if the race was tested. @gone: deregistrations; @busy: tries that failed before. */
+/*
+ * Return: true if the race was tested. @gone: deregistrations; @busy: deregistrations that failed
+ * with -EBUSY.
+ */
 static bool dereg_enough(const struct dereg *d, unsigned int gone, unsigned int busy)
 {
 	return race_moved(&d->race) && busy > 3 && gone > 10 && atomic_read(&d->bound) > 10 &&

@@ -100,8 +100,8 @@ static void zero_based_test(struct kunit *test)
 }
 
 /*
- * Any QP of its domain can use a type 1 window. A type 2A window needs the right QP number, and a
- * type 2B window the right QP number and domain.
+ * Any QP of the protection domain can use a type 1 window. Only a QP with the number of the QP that
+ * bound a type 2 window can use this window; for type 2B it must also be in the protection domain.
  */
 static void who_test(struct kunit *test)
 {
@@ -345,7 +345,10 @@ static void low_byte_test(struct kunit *test)
 				KUNIT_EXPECT_EQ(test, local_inv(&f->qp, want, true), 0);
 		}
 	}
-	/* the driver adds the window's index to the new key, which then equals the present key */
+	/*
+	 * the driver adds the window's index to the new key, which then equals the present key, so
+	 * the bind fails
+	 */
 	mw = f->mws[0];
 	wqe = bind_wqe(mw, mr, IOVA, 64, REMOTE);
 	wqe.mw.new_rkey = mw->mkey.key & 0xff;

@@ -183,7 +183,7 @@ static int ask(const struct nhca_key_user *key_user, u32 key, u64 va, struct nhc
 
 /*
  * The owner of a fault is resumed when the page is mapped or cannot be mapped. For unmapped memory
- * it gets -EACCES once.
+ * the owner then gets -EACCES once.
  */
 static void fault_test(struct kunit *test)
 {
@@ -287,15 +287,15 @@ static void empty_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, nhca_iter_key(&it, &f->key_user, mr->rkey, addr, 0,
 						    IB_ACCESS_REMOTE_WRITE), 0);
 		leave();
-		/* the rights of such a region can be changed */
+		/* the rights of an empty region can be changed */
 		KUNIT_EXPECT_EQ(test, nhca_mr_change(mr, f->key_user.pd, IB_ACCESS_LOCAL_WRITE), 0);
 		KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, mr), 0);
 	}
 }
 
 /*
- * The rights and the domain of a region change in place: present pages stay, and later faults
- * follow the new rights.
+ * The rights and the protection domain of a region change in place: present pages stay, and later
+ * faults follow the new rights.
  */
 static void change_test(struct kunit *test)
 {
@@ -311,7 +311,10 @@ static void change_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fault(mr, 0, 1, NHCA_ODP_WRITE), 1);
 	KUNIT_EXPECT_EQ(test, poke(&f->key_user, mr->rkey, addr, 5), 0);
 
-	/* without the right to write, present pages cannot be written, and such a prefetch fails */
+	/*
+	 * without the right to write, present pages cannot be written, and a prefetch for writing
+	 * fails
+	 */
 	KUNIT_EXPECT_EQ(test, nhca_mr_change(mr, f->key_user.pd, READ_ACCESS), 0);
 	KUNIT_EXPECT_EQ(test, poke(&f->key_user, mr->rkey, addr, 6), -EACCES);
 	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, addr), 5);

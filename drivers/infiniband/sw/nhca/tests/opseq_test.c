@@ -12,7 +12,10 @@ static const enum nhca_opseq opseq_states[] = {
 	NHCA_SEQ_IDLE, NHCA_SEQ_SEND, NHCA_SEQ_WRITE,
 };
 
-/* XRC has the order and the lengths of RC, but no FLUSH and no ATOMIC WRITE. */
+/*
+ * Return: the RC opcode whose order and payload lengths also hold for the XRC opcode @opcode; other
+ * opcodes are returned unchanged. XRC has no FLUSH and no ATOMIC WRITE.
+ */
 static u8 as_rc(u8 opcode)
 {
 	return opcode >= 0xa0 && opcode < 0xb8 ? opcode - 0xa0 : opcode;

@@ -186,12 +186,16 @@ static void alone(struct kunit *test, const struct source *s, const struct want 
 	KUNIT_EXPECT_EQ(test, skb->len, nhca_tx_bytes(&tx));
 	KUNIT_EXPECT_EQ_MSG(test, outside(skb), 0, "%u bytes", len);
 	KUNIT_EXPECT_TRUE_MSG(test, same(test, skb, NHCA_BTH_LEN, s, w, len), "%u bytes", len);
-	/* a reference covers consumer pages; with NHCA_BUILD_LIST they are in the frag_list */
+	/*
+	 * A zero-copy reference covers payload in consumer pages. Payload of more than
+	 * NHCA_BURST_PAYLOAD bytes may need more fragments than an skb has; it is then copied and
+	 * has no reference.
+	 */
 	if (!w->region || w->copy || !len)
 		KUNIT_EXPECT_NULL(test, z);
 	else if (len <= NHCA_BURST_PAYLOAD)
 		KUNIT_EXPECT_NOT_NULL(test, z);
-	/* longer payloads may need more fragments than an skb has, and are then copied */
+	/* with NHCA_BUILD_LIST, the skb in the frag_list has the consumer pages */
 	KUNIT_EXPECT_EQ(test, !!skb_zcopy(skb), z && how == NHCA_BUILD_FRAGS);
 	KUNIT_EXPECT_EQ(test, !!skb_zcopy(skb_shinfo(skb)->frag_list), z && how == NHCA_BUILD_LIST);
 	kfree_skb(skb);

@@ -107,7 +107,10 @@ static u32 length(u32 i)
 	return kind(i) == IB_WR_ATOMIC_FETCH_AND_ADD ? 8 : i * 97 % (SLOT + 1);
 }
 
-/* No two packets of a message have the same bytes, so that none can take the place of another. */
+/*
+ * No two packets of a message have the same bytes, so that the test detects a packet in the place
+ * of another.
+ */
 static u8 byte(u32 i, u32 off)
 {
 	return i * 31 + off * 7 + off / MTU * 101;
@@ -264,7 +267,7 @@ static bool unfinished(void)
 	return path->posted > path->done || path->replies > path->replied;
 }
 
-/* Let the timer of an ACK expire that has waited for a request which did not come. */
+/* If an ACK waits for a request that could carry it, let the timer of the ACK expire. */
 static void time_out_ack(struct nhca_piggyback *piggyback)
 {
 	local_bh_disable();

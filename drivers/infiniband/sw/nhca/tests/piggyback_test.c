@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: ACKs that wait for a request which carries them. */
+/* KUnit: ACKs that wait for a request that carries them (piggybacked ACKs). */
 #include "qp_fixture.h"
 
 #define SEND_ONLY	(NHCA_SVC_RC | NHCA_OP_SEND_ONLY)
@@ -36,7 +36,7 @@ static void reply(struct kunit *test, u32 age)
 
 	now += age;
 	fix_post_send(test, f->qp, f->mr, 0, 10, 0);
-	/* the congestion window stays large */
+	/* keep the congestion window large, so that it delays no reply */
 	f->qp->sq.window.cwnd = NHCA_CWND_MAX;
 }
 
@@ -48,7 +48,9 @@ static void hold_timer(struct kunit *test)
 	mod_timer(&f->qp->piggyback->timer, jiffies + 1000 * HZ);
 }
 
-/* The timer was set to the next jiffy since hold_timer(). The timer may have expired meanwhile. */
+/*
+ * Expect that the timer was set to the next jiffy after hold_timer(); it may have expired by now.
+ */
 static void expect_timer_set(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -56,7 +58,7 @@ static void expect_timer_set(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, time_before(f->qp->piggyback->timer.expires, jiffies + HZ));
 }
 
-/* Set a round-trip time with which replies count as quick up to the longest time. */
+/* Set a long round-trip time: a reply then counts as quick up to NHCA_PIGGYBACK_RTT_MAX. */
 static int piggyback_init(struct kunit *test)
 {
 	int err = qp_fixture_init(test);

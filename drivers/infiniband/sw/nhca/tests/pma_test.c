@@ -131,7 +131,10 @@ static void refused_test(struct kunit *test)
 			IB_MGMT_MAD_STATUS_UNSUPPORTED_METHOD_ATTRIB);
 }
 
-/* MADs of other classes, and responses, are left to the agents of the core. */
+/*
+ * MADs of other classes, and responses, are left to the agents of the core. A MAD of an unknown
+ * class version gets a response with an error status.
+ */
 static void passed_on_test(struct kunit *test)
 {
 	get(test, IB_PMA_PORT_COUNTERS);

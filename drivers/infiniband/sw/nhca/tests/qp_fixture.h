@@ -44,7 +44,7 @@ struct sent {
  * struct qp_fixture - objects of each test
  * @dev:    device without a driver
  * @netdev: only its state is used
- * @pd:     domain of @qp and @mr
+ * @pd:     protection domain of @qp and @mr
  * @cq:     send and receive CQ of @qp
  * @comp:   number of completion events
  * @qp:     RC queue pair in RTS; NULL after fix_destroy()

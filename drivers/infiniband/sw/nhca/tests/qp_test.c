@@ -95,7 +95,7 @@ static void to_new_connection(struct kunit *test)
 
 /*
  * A receive buffer that was flushed is not written any more, not even by later packets of a batch
- * whose first packet was a duplicate. The fast path for such packets once did not check the state.
+ * whose first packet was a duplicate. The fast path for these packets must check the state too.
  */
 static void flushed_buffer_test(struct kunit *test)
 {
@@ -308,7 +308,10 @@ static void closed_key_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, fix_poll(f->cq, &cqe));
 }
 
-/* If the data is needed again because no ACK comes, the send fails with a protection error. */
+/*
+ * If no ACK comes after NHCA_EMPTY_ACKREQ_MAX requests for it, the data must be sent again. The key
+ * is closed, so the send fails with a protection error.
+ */
 static void closed_key_error_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -448,7 +451,10 @@ static void event_call_chain_test(struct kunit *test)
 	local_bh_enable();
 	qp->user = false;
 
-	/* a QP that is being destroyed raises no event */
+	/*
+	 * an event before the destruction of the QP is reported once, and the destruction raises
+	 * none
+	 */
 	local_bh_disable();
 	nhca_qp_event(qp, IB_EVENT_SQ_DRAINED);
 	local_bh_enable();

@@ -15,7 +15,7 @@
 #define QUEUES	8
 #define CPUS	2	/* each has half of the queues */
 #define FLOWS	64
-#define MARK	0x6e686361	/* skb->mark of the test's packets; packets of the stack have none */
+#define MARK	0x6e686361	/* skb->mark of the test's packets; other packets have none */
 
 /**
  * struct nic - a netdev with several queues
@@ -109,7 +109,10 @@ static struct nic *nic_make(struct kunit *test)
 	}
 	nic->dev = nic_dev(test, nic, &nic_ops);
 	nic->up = nic_dev(test, nic, &nic_ops_up);
-	/* lockdep: these locks are held while those of the lower netdev are taken */
+	/*
+	 * lockdep: these locks are held while those of the lower netdev are taken, so they need
+	 * another class
+	 */
 	for (i = 0; i < QUEUES; i++)
 		lockdep_set_class(&netdev_get_tx_queue(nic->up, i)->_xmit_lock, &key);
 	kunit_activate_static_stub(test, nhca_flow_cpu, nic_this_cpu);
@@ -129,7 +132,7 @@ static void nic_free(struct kunit *test, struct nic *nic)
 	nhca_txq_put(nic->txq);
 }
 
-/* Assign the queues of CPU @cpu by XPS: as many as each CPU has, from @first. */
+/* Assign QUEUES / CPUS queues, from @first on, to CPU @cpu by XPS. */
 static void nic_xps(struct kunit *test, struct net_device *dev, unsigned int cpu, u16 first)
 {
 #ifdef CONFIG_XPS

@@ -60,7 +60,7 @@ static int raw_init(struct kunit *test)
 	return 0;
 }
 
-/* Frames of each length up to that of the MTU and a VLAN tag are sent without changes. */
+/* Frames of several lengths, up to header, MTU and VLAN tag, are sent without changes. */
 static void send_test(struct kunit *test)
 {
 	static const u32 lengths[] = {
@@ -101,7 +101,7 @@ static void send_error_test(struct kunit *test)
 		/* the netdev refuses the length, for example because there is no VLAN tag */
 		{ 0, ETH_HLEN + MTU + VLAN_HLEN, -EMSGSIZE, IB_WC_LOC_LEN_ERR },
 		{ PAGE_SIZE, 64, 0, IB_WC_LOC_PROT_ERR },
-		/* lost on this host: the request succeeds */
+		/* the frame is lost on this host, but the request succeeds */
 		{ 0, 64, -ENETDOWN, IB_WC_SUCCESS },
 	};
 	struct qp_fixture *f = test->priv;

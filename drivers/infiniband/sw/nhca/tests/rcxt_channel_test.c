@@ -10,8 +10,8 @@
 #include "../rcxt/engine.h"
 
 /*
- * For every MTU of a netdev, the wire format allows the segment of a channel, and the largest
- * packet with it fits the MTU.
+ * For every MTU from 1280 on, the wire format allows the segment of a channel, and a packet with a
+ * whole segment fits the MTU.
  */
 static void rcxt_segment_fits_mtu(struct kunit *test)
 {
@@ -41,8 +41,8 @@ static void rcxt_segment_fits_mtu(struct kunit *test)
 }
 
 /*
- * A quantum counts bytes: 1,024 packets of 60 KiB use more of it than 1,024 packets of 64 bytes.
- * Each packet uses at least one share.
+ * A quantum counts bytes: a packet uses one share for each NHCA_CH_SHARE bytes, rounded up, and at
+ * least one share. So long packets give a channel no advantage.
  */
 static void rcxt_shares_count_bytes(struct kunit *test)
 {
@@ -170,7 +170,7 @@ static bool early(struct fixture *f, u32 tid)
 	return is_early;
 }
 
-/* Begin a write of the channel. Return: the reference of its packets. */
+/* Begin a write of the channel. Return: the zero-copy reference of its packets. */
 static struct nhca_zcopy *write(struct kunit *test, struct fixture *f, u32 tid)
 {
 	struct nhca_zcopy *z;

@@ -13,7 +13,7 @@
 
 /* What another CPU does while this CPU copies payload for the channel of end 0. */
 static void (*meanwhile)(struct chan *a);
-/* the channel had completions at the end of *@meanwhile */
+/* true: the channel had completions when the function in @meanwhile returned */
 static bool early;
 
 /* Replaces nhca_rx_copy() once. */
@@ -24,7 +24,7 @@ static int copy_and_more(struct nhca_rx *rx, struct nhca_iter *it)
 	struct chan *a = p->end[0].chan;
 
 	kunit_deactivate_static_stub(test, nhca_rx_copy);
-	/* the other CPU is in no live section */
+	/* leave the live section, because the other CPU is in none */
 	nhca_live_exit();
 	meanwhile(a);
 	early = !chan_idle(a);
@@ -94,7 +94,7 @@ static void flush_ends_read(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, chan_idle(a));
 }
 
-/* Flushed cancels that name no transfer, or an rCxt of another channel, do no harm. */
+/* Flushed cancels that name no transfer, or an rCxt that the channel does not own, do no harm. */
 static void flush_any_cancel(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -152,7 +152,7 @@ static void cancel_and_read(struct chan *a)
 	chan_bell(a);
 }
 
-/* After the copy, the work requests that were posted meanwhile are executed in their order. */
+/* Work requests that were posted during a copy are executed after it, in their order. */
 static void later_work_waits(struct kunit *test)
 {
 	struct pair *p = test->priv;

@@ -37,8 +37,8 @@ static void post(struct chan *c, u32 tid, u32 packets, u32 segment)
 }
 
 /*
- * Take the packets that @c has sent next off the wire. Return: their number, up to the first packet
- * of another channel.
+ * Remove the packets that @c has sent next from the wire. Return: their number, up to the first
+ * packet of another channel.
  */
 static u32 turn(struct pair *p, struct chan *c)
 {
@@ -129,7 +129,7 @@ static void turns_stretch(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, before, 2 * NHCA_CH_STRETCH);
 }
 
-/* A pass sends 256 shares; the bottom half sends the rest. */
+/* A pass uses NHCA_CH_PASS shares; the bottom half sends the other packets. */
 static void turns_pass(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -214,7 +214,7 @@ static void rcxts_all_or_none(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_channel_release(a->ch, a->peer->ids, 1), -ENOENT);
 }
 
-/* The channels of a user without CAP_SYS_RESOURCE get half of the pool. */
+/* The channels of a user without CAP_SYS_RESOURCE get at most half of the pool. */
 static void rcxts_of_user(struct kunit *test)
 {
 	const struct nhca_create_channel_cmd cmd = { .job = PAIR_JOB + 1 };
@@ -282,8 +282,8 @@ static void late_end(struct late *late)
 }
 
 /*
- * Release and destruction return when no packet refers to the pages of a write, because the program
- * may then reuse its buffer. The release of an rCxt without a write does not wait.
+ * Release and destruction return only when no packet refers to the pages of a write, because the
+ * program may reuse its buffer after them. The release of an rCxt without a write does not wait.
  */
 static void release_waits_for_pages(struct kunit *test)
 {
@@ -398,7 +398,10 @@ static void error_flushes_in_turns(struct kunit *test)
 		more = nhca_send_quantum(c->ch, &budget);
 		for (n = 0; chan_poll(c, false, &cqe); n++)
 			wrong += cqe.wr_id != chan_wr_id(all + n);
-		/* the cost of the turn, and what it has left */
+		/*
+		 * check the cost of the turn, and whether the turn reports that work requests are
+		 * left
+		 */
 		wrong += 2 * FLUSHED - budget != max(n, 1U);
 		wrong += more != (n == NHCA_CH_FORGET);
 		most = max(most, n);

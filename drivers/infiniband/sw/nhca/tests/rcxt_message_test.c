@@ -119,7 +119,7 @@ static void message_sges(struct kunit *test)
 	expect_frame(test, b, 1, NHCA_RX_MAX_PACKET);
 	expect_frame(test, b, 2, 0);
 	KUNIT_EXPECT_EQ(test, nhca_channel_state(a->ch), IB_QPS_RTS);
-	/* an L_Key of no region is an error of the program */
+	/* an L_Key of no region is an error of the program, which fails the channel */
 	send_sges(a, &m, 10, 10, ~m.mr->ibmr.lkey);
 	KUNIT_EXPECT_EQ(test, pair_count(test, 0), 0);
 	for (i = 0; i < 3; i++)
@@ -273,8 +273,9 @@ static u32 events(struct kunit *test, struct chan *a, u16 flags)
 }
 
 /*
- * Every n-th completion is solicited, and so is each that the sender has marked. With a threshold
- * of 0 only the marked ones are solicited.
+ * With a threshold of n every n-th completion is solicited, and so is the completion of each
+ * message that the sender has marked. With a threshold of 0 only marked messages have solicited
+ * completions.
  */
 static void thresholds(struct kunit *test)
 {
@@ -284,7 +285,7 @@ static void thresholds(struct kunit *test)
 	struct nhca_channel_info info;
 	u32 i;
 
-	/* initially every completion */
+	/* the initial threshold is 1, so every completion is solicited */
 	for (i = 0; i < 3; i++)
 		KUNIT_EXPECT_EQ(test, events(test, a, 0), 1);
 	cmd.recv_threshold = 3;

@@ -191,7 +191,7 @@ static void completed(struct kunit *test, u32 e, const struct nhca_cqe *cqe)
 		return;
 	}
 	KUNIT_ASSERT_EQ(test, cqe->status, IB_WC_SUCCESS);
-	/* of an earlier transfer, or of a read that the program has started again */
+	/* the completion of an earlier transfer, or of a read that the program has started again */
 	if (cqe->chan.tid != j->tid)
 		return;
 	KUNIT_ASSERT_EQ(test, cqe->byte_len, j->total);

@@ -245,7 +245,7 @@ static void rcxt_pool_keys_unique(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, nhca_rcxt_acquire(&pool, 1, &list, 1, &id), 0);
 		keys[i] = id.key;
 		nhca_rcxt_release(&pool, &list, &pool.rcxts[0]);
-		/* a recovery does not make an old key valid */
+		/* keys do not repeat after a recovery either */
 		if (i < 10)
 			nhca_rcxt_pool_recover(&pool);
 	}

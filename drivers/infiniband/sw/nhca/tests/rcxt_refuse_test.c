@@ -200,7 +200,7 @@ static void refuse_write(struct kunit *test)
 	refuse(test, b, pk, wrong_channel);
 	refuse(test, b, pk, wrong_rcxt);
 	refuse(test, b, pk, wrong_payload);
-	/* multicast: no device has the address, so no counter */
+	/* multicast: no device has the address, so no counter counts the packet */
 	wrong_mcast(p, pk);
 	pair_rx(test, pk);
 	KUNIT_EXPECT_TRUE(test, chan_idle(b));

@@ -174,7 +174,7 @@ static void probe_no_rcxt(struct kunit *test)
 }
 
 /*
- * A status that says that a write is complete allows the program to reuse the buffer. So such a
+ * A status that says that a write is complete allows the program to reuse the buffer. So this
  * status is dropped while packets refer to the buffer, or are still built from it.
  */
 static void status_too_early(struct kunit *test)
@@ -280,7 +280,10 @@ static void fence_cancels(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, pair_is(b->end->bytes, PAIR_SEG, 1));
 	KUNIT_EXPECT_TRUE(test, pair_clear(b->end, 0, PAIR_SEG));
 	KUNIT_EXPECT_TRUE(test, chan_idle(a) && chan_idle(b));
-	/* a higher tid bars all transfers up to it; a lower one is stale */
+	/*
+	 * a fence with a higher tid bars all transfers up to this tid; a fence with a lower tid is
+	 * stale
+	 */
 	fence(a, 7);
 	KUNIT_EXPECT_EQ(test, status(test, a)->status, NHCA_TRANSFER_FENCED);
 	fence(a, 6);
@@ -353,7 +356,7 @@ static void fence_ends_answer(struct kunit *test)
 	pk = list_last_entry(&p->wire, struct pair_packet, list);
 	list_move(&pk->list, &p->wire);
 	KUNIT_EXPECT_EQ(test, status(test, a)->status, NHCA_TRANSFER_FENCED);
-	/* request, challenge, request, answer, fence, status */
+	/* the packets were: request, challenge, request, answer, fence, status */
 	KUNIT_EXPECT_EQ(test, p->sent, 3 + sent + 2);
 	KUNIT_EXPECT_TRUE(test, list_empty(&b->ch->sending));
 	KUNIT_EXPECT_TRUE(test, chan_idle(a) && chan_idle(b));

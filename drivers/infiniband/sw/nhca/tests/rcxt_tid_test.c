@@ -167,7 +167,10 @@ static enum nhca_rcxt_verdict model_payload(struct model *m, const struct nhca_r
 	return NHCA_RCXT_ACCEPT;
 }
 
-/* The following packets of a batch are accepted with @x if they are new. Return: how many. */
+/*
+ * The following packets of a batch are accepted with @x if they are new. Return: number of accepted
+ * packets.
+ */
 static u32 model_run(struct model *m, const struct nhca_rxeth *x, u32 max)
 {
 	u32 index = x->offset / m->segment, n;
@@ -366,7 +369,7 @@ static void step_payload(struct kunit *test, struct tid_fixture *f)
 	expect_verdict(test, f, "payload", nhca_rcxt_payload(&f->pool, f->rc, &x, read), want);
 	f->pool.map_limit = NHCA_RCXT_MAP_LIMIT;
 
-	/* sometimes the packets after it follow in the same batch */
+	/* sometimes the next packets of the transfer follow in the same batch */
 	left = x.length == x.segment ? (x.total - x.offset) / x.segment - 1 : 0;
 	if (want || !left || draw(f, 3))
 		return;
@@ -661,8 +664,8 @@ static void rcxt_tid_newer_in_the_middle(struct kunit *test)
 }
 
 /*
- * Bitmaps of one user take at most half of the device's memory for them, and a bitmap is freed with
- * its transfer.
+ * Bitmaps of one user use at most half of the device's memory for bitmaps, and a bitmap is freed
+ * with its transfer.
  */
 static void rcxt_tid_maps_half_for_others(struct kunit *test)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * KUnit: work requests of channels. A malformed work request puts the channel into the error state,
- * a work request that is only too late completes in error, and the rest of a failed channel's FIFO
- * is flushed.
+ * a work request that is only too late completes in error, and all later work requests in the FIFO
+ * of a failed channel are flushed.
  */
 #include "channel_pair.h"
 
@@ -98,7 +98,7 @@ static const struct row malformed[] = {
 	{ "address handle", NHCA_WR_CH_FENCE, { SET4(chan.ah_id, PAIR_AH + 1) } },
 };
 
-/* valid ones next to the malformed ones */
+/* valid work requests that differ little from the malformed ones */
 static const struct row valid[] = {
 	{ "packet", NHCA_WR_CH_PACKET },
 	{ "inline", NHCA_WR_CH_PACKET, { SET2(flags, NHCA_SEND_INLINE | NHCA_SEND_SIGNALED |
@@ -165,7 +165,7 @@ static void remake(struct kunit *test, struct chan *a)
 	a->fatal = 0;
 }
 
-/* A malformed work request sends nothing, fails the channel, and all after it are flushed. */
+/* A malformed work request sends nothing and fails the channel, and all later ones are flushed. */
 static void wqe_malformed(struct kunit *test)
 {
 	struct pair *p = test->priv;

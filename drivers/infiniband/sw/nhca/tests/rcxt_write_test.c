@@ -110,7 +110,10 @@ static void write_notifies(struct kunit *test)
 		wr->notify = notify;
 		((struct nhca_send_wqe *)nhca_ring_slot(&a->ch->sq, a->posted))->flags = 0;
 		chan_bell(a);
-		/* the program may reuse the buffer without a notice, so the payload is copied */
+		/*
+		 * without a notice nothing reports when packets no longer refer to the buffer, so
+		 * the payload is copied
+		 */
 		KUNIT_EXPECT_EQ(test, pair_first(test, NHCA_RX_WRITE)->copy,
 				!(notify & NHCA_NOTIFY_INITIATOR));
 		pair_settle(test);
@@ -140,7 +143,7 @@ static void write_any_order(struct kunit *test)
 		pair_rx(test, pk);
 		if (i == 9)
 			break;
-		/* the copy must not place anything */
+		/* the second arrival of the packet must place none of these bytes */
 		memset(pk->bytes, 0xee, pk->payload);
 		pair_rx(test, pk);
 		pair_drop(pk);
@@ -219,7 +222,10 @@ static void write_unsent_packet(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, chan_count(b, NHCA_CH_SENT_PACKETS), 0);
 }
 
-/* Batches of packets place the same bytes as single packets, also if some have arrived before. */
+/*
+ * Batches of packets place the same bytes as single packets, also if some of these have arrived
+ * before.
+ */
 static void write_batches(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -324,7 +330,7 @@ static void write_waits_for_pages(struct kunit *test)
 			EALREADY);
 }
 
-/* Take the rCxt @i of @a off the list of those that wait for pages, as its release does. */
+/* Remove rCxt @i of @a from the list of rCxts that wait for pages, as its release does. */
 static void forget(struct chan *a, u32 i)
 {
 	struct nhca_rcxt_id id = nhca_rcxt_id_of(a->ids[i]);
@@ -382,7 +388,7 @@ static void writes_wait_for_pages(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, a->ch->noticed.last, NHCA_RCXT_NONE);
 }
 
-/* If the notice arrives while packets are sent again, the rest of them is not sent. */
+/* If the notice arrives while packets are sent again, the packets that are left are not sent. */
 static void write_notice_stops_packets(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -500,7 +506,10 @@ static u32 canceled(struct kunit *test, struct chan *a, u64 id, u32 tid)
 	return cqe.vendor_err;
 }
 
-/* A cancel needs an rCxt of the channel, and a tid that is not too low. */
+/*
+ * A cancel needs an rCxt of the channel and a tid that is not too low. The cancel of a complete
+ * write reports EALREADY.
+ */
 static void cancel_too_late(struct kunit *test)
 {
 	struct pair *p = test->priv;

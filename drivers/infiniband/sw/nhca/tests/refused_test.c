@@ -91,7 +91,10 @@ static void guessed_psn_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, naks(test, REFUSED), 2);
 }
 
-/* The same for the longest READ, 2^23 packets, which comes directly before the refused request. */
+/*
+ * A retransmission of the longest READ, 2^23 packets directly before the refused request, gets a
+ * NAK with the PSN of the READ.
+ */
 static void longest_read_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;

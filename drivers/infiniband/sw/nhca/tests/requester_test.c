@@ -136,7 +136,7 @@ static void fail_later_test(struct kunit *test)
 
 /*
  * Of two SENDs only the first is signaled: the second requests the ACK of both. If the second
- * cannot be sent at first, it still requests the ACK when it is sent. An earlier requester did not.
+ * cannot be sent at first, it still requests the ACK when it is sent.
  */
 static void unsent_ackreq_test(struct kunit *test)
 {
@@ -172,7 +172,7 @@ static void unsent_ackreq_test(struct kunit *test)
 
 /*
  * An ACK is missing, but the packet that requests it cannot be sent. Without a timeout nothing else
- * would run the requester again, so the requester sets the timer. An earlier requester did not.
+ * would run the requester again, so the requester sets the timer.
  */
 static void unsent_again_test(struct kunit *test)
 {
@@ -240,7 +240,7 @@ static void unsent_rtt_test(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, f->qp->sq.rtx->rtt_begun);
 }
 
-/* An empty WRITE that requests an ACK counts only if it was sent. */
+/* An empty WRITE that requests an ACK counts for NHCA_EMPTY_ACKREQ_MAX only if it was sent. */
 static void unsent_blind_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -262,7 +262,10 @@ static void unsent_blind_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fix_sent(f, WRITE_ONLY, NULL), 1);
 }
 
-/* The test checks which packets of unsignaled and signaled requests set AckReq. */
+/*
+ * If all requests are unsignaled, a packet in each quarter of the window sets AckReq, and so does
+ * the packet that fills the window.
+ */
 static void ackreq_window_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -391,8 +394,8 @@ static void inline_read_test(struct kunit *test)
 /* ---- the timer ---- */
 
 /*
- * If nothing is acknowledged, the requester sends a probe if the RTT is known, and then retransmits
- * at each timeout until no retry is left.
+ * If nothing is acknowledged, the requester first sends NHCA_TLP_MAX probes if the RTT is known,
+ * and then retransmits at each timeout until no retry is left.
  */
 static void timeouts_test(struct kunit *test)
 {
@@ -412,7 +415,10 @@ static void timeouts_test(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, timer_pending(&sq->timer));
 
 	f->qp->peer = NHCA_CAP_PRESENT;
-	/* the retransmission timeout passes three times, doubled each time, before the try ends */
+	/*
+	 * the retransmission timeout expires NHCA_TLP_MAX times, doubled each time, and each time a
+	 * probe is sent
+	 */
 	sq->rtx->rto = HZ;
 	for (i = 0; i < NHCA_TLP_MAX; i++) {
 		sq->rtx->since = jiffies - (HZ << i) - 2;

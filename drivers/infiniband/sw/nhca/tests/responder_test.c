@@ -190,7 +190,7 @@ static void refuse_test(struct kunit *test)
 		refuse(test, &refusals[i]);
 }
 
-/* An invalid receive completes in error, and the request that takes it fails. */
+/* An invalid receive completes in error, and the request that uses it fails. */
 static void bad_receive_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;

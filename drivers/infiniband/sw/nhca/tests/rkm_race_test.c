@@ -345,7 +345,7 @@ static long race_sweep(void *arg)
 /*
  * The responder gets the bucket's lock during a sweep, between two steps. A sweep that kept the
  * lock would let the responder in only at its end. There are many sweeps, because the other CPU may
- * be busy elsewhere during one.
+ * be busy elsewhere during a sweep.
  */
 static void rkm_receive_side_gets_in_first(struct kunit *test)
 {
@@ -376,8 +376,8 @@ static void rkm_receive_side_gets_in_first(struct kunit *test)
 }
 
 /*
- * Refs may come and go between the steps of a long sweep: it revokes all refs of its key that
- * remain, and no others.
+ * Refs may come and go between the steps of a long sweep. The sweep revokes all refs of its key
+ * that remain, and no others.
  */
 static void rkm_long_sweep_loses_nothing(struct kunit *test)
 {

@@ -301,7 +301,7 @@ static void rkm_fig17_receive_side_in_between(struct kunit *test)
 	rkm_expect_idle(test);
 
 	KUNIT_EXPECT_EQ(test, rkm_sweep.revoked, 4);
-	/* all refs that were taken meanwhile with other keys are valid */
+	/* all refs that were taken with other keys during the sweep are valid */
 	rkm_expect_valid(test, 0, 4, true);
 	rkm_expect_valid(test, 6, 8, true);
 	KUNIT_EXPECT_EQ(test, nhca_rkm_sweep(&rkm_pd[0], rkm_key[0]), 0);
@@ -457,7 +457,7 @@ static bool rkm_do_sweep(struct kunit *test, struct rkm_history *hi)
 	unsigned int pd = rkm_rnd(hi, RKM_PDS), k = rkm_rnd(hi, rkm_rnd(hi, RKM_KEYS) + 1);
 	unsigned int want, got;
 
-	/* this sweep would revoke refs of the one in progress */
+	/* this sweep would revoke refs that belong to the sweep in progress */
 	if (hi->under_way && pd == hi->pd && k == hi->key)
 		return true;
 	want = rkm_model_sweep(pd, rkm_key[k]);
@@ -471,7 +471,7 @@ static bool rkm_do_sweep(struct kunit *test, struct rkm_history *hi)
 /*
  * Do a step of the sweep in progress. In the model, also revoke each ref that the step has revoked
  * if domain and key match. At the end the model's own sweep must find nothing, and the counts must
- * agree. Return: false if they do not.
+ * agree. Return: false if the model's sweep finds a ref or the counts differ.
  */
 static bool rkm_do_step(struct kunit *test, struct rkm_history *hi)
 {

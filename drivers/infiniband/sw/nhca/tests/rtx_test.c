@@ -10,7 +10,7 @@
 #include "../transport/rtx.h"
 #include "../transport/window.h"
 
-/* a time near the end of the 32 bits of jiffies */
+/* a time shortly before jiffies wrap */
 #define NOW	((unsigned long)-5)
 
 /* ---- the window ---- */

@@ -99,7 +99,10 @@ static void rule_nonsense(struct kunit *test)
 				    rules[i].words);
 }
 
-/* A rule matches packets of its place, QP and opcodes. A name without a service matches all. */
+/*
+ * A rule matches packets of its place, QP and opcodes. An opcode name without a service matches the
+ * opcode of all services.
+ */
 static void rule_matches_its_own(struct kunit *test)
 {
 	struct nhca_rule r;
@@ -182,7 +185,7 @@ static void rule_streams(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_rule_stream(&a, 0x5007, NHCA_OP_SEND_ONLY), 14);
 	KUNIT_EXPECT_EQ(test, nhca_rule_stream(&b, last, NHCA_OP_SEND_ONLY), 0);
 	KUNIT_EXPECT_EQ(test, nhca_rule_stream(&b, NHCA_QPN_MIN, NHCA_OP_SEND_ONLY), 2);
-	/* the rule gets the order of allocation from another part of the driver */
+	/* with r.place, this function gives the position of a QPN */
 	a.place = rule_place_backwards;
 	KUNIT_EXPECT_EQ(test, nhca_rule_stream(&a, last - a.base, NHCA_OP_SEND_ONLY), 0);
 	KUNIT_EXPECT_EQ(test, nhca_rule_stream(&a, last - a.base - 3, NHCA_OP_ACK), 7);

@@ -124,7 +124,7 @@ static inline int run_init(struct kunit *test)
 	set_bit(__LINK_STATE_START, &run->ndev->state);
 	run->md->dst.dev = run->ndev;
 	f->dev->netdev = run->ndev;
-	/* only passed on, never dereferenced, because the route is in the cache */
+	/* this pointer is only passed on, never dereferenced, because the route is in the cache */
 	f->dev->nn = (struct nhca_net *)f->dev;
 	run->av.v4 = true;
 	ipv6_addr_set_v4mapped(htonl(0x0a000001), &run->av.saddr);

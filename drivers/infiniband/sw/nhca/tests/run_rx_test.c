@@ -11,7 +11,7 @@
  * struct place - one call of nhca_rx_copy_alike()
  * @kind:   packets of the batch
  * @off:    offset at which the second packet is placed
- * @room:   bytes that the destination has from there on; 0: enough
+ * @room:   bytes that the destination has from @off on; 0: enough
  * @max:    number of packets that the caller allows; 0: enough
  * @packet: packet whose header is changed; 0: none
  * @byte:   byte of its BTH that is changed
@@ -81,7 +81,7 @@ static const struct place places[] = {
 	{ SMALL, .room = 4 * 1024 + 10, .placed = 4 },
 };
 
-/* Return: a batch of packets, from the UDP header on, as the receiver of a netdev gets it. */
+/* Return: a batch of packets as a netdev delivers it. Its data begins after the UDP header. */
 static struct sk_buff *batch(struct kunit *test, const struct kind *k, bool lists)
 {
 	struct sk_buff *skb;
@@ -130,7 +130,10 @@ static void first(struct kunit *test, struct nhca_rx *rx, const struct sk_buff *
 	KUNIT_EXPECT_TRUE(test, nhca_rx_intact(rx, true));
 }
 
-/* Expect that @n packets after the first are in memory from @off on, and nothing outside it. */
+/*
+ * Expect that @n packets after the first are in memory from @p->off on, and no bytes outside the
+ * destination.
+ */
 static void expect_memory(struct kunit *test, const struct place *p, u32 n)
 {
 	u32 len = n * p->kind.payload, total = RUN_PAGES * PAGE_SIZE, wrong = 0, i;
@@ -192,7 +195,10 @@ static void place_test(struct kunit *test)
 	}
 }
 
-/* After a stop, the rest of the batch can be placed: the cursor is at the right packet. */
+/*
+ * After a call has stopped, the next call places the following packets: the cursor is at the right
+ * one.
+ */
 static void resume_test(struct kunit *test)
 {
 	static const struct place p = { PAGES_ALIGNED, .placed = ALL };

@@ -5,7 +5,7 @@
  */
 #include "run_fixture.h"
 
-/* Return: number of fragments of @skb alone that refer to the pages of the source. */
+/* Return: number of fragments of @skb, without its frag_list, that refer to pages of the source. */
 static u32 sources(const struct sk_buff *skb)
 {
 	const struct skb_shared_info *info = skb_shinfo(skb);
@@ -19,7 +19,7 @@ static u32 sources(const struct sk_buff *skb)
 
 /*
  * Expect that lengths agree, that no skb has too many fragments, and that skbs whose fragments are
- * consumer pages have the zero-copy reference, which the first of a list must not have.
+ * consumer pages have the zero-copy reference, which the first skb of a list must not have.
  */
 static void expect_shape(struct kunit *test, struct sk_buff *skb, bool lists)
 {
@@ -216,13 +216,16 @@ static void expect_batch(struct kunit *test, struct sk_buff *skb, const struct k
 }
 
 /*
- * Two runs and a shorter packet share a batch. The shorter one ends it, so that the next run begins
- * another batch.
+ * Two runs and a shorter packet share a batch. The shorter packet ends the batch, so that the next
+ * run begins another batch.
  */
 static void join_test(struct kunit *test)
 {
 	static const struct kind pages = { MIDDLE, PAGE_SIZE };
-	/* packet 6 is of this kind, so it has none of the payload of the other packets */
+	/*
+	 * packet 6 is of this kind; its payload begins at byte 6000 of the source, not after that
+	 * of packet 5
+	 */
 	static const struct kind last = { NHCA_OP_WRITE_LAST, 1000 };
 	u32 bytes = packet_bytes(&pages);
 	struct sk_buff *skb;
@@ -263,7 +266,7 @@ static void full_test(struct kunit *test)
 	run->ndev->features = LISTS;
 	n = add_run(test, &pages, 0, 10);
 	KUNIT_EXPECT_EQ(test, n, 10);
-	/* the rest of the batch, and no more */
+	/* the packets that are missing to a full batch, and no more */
 	n += add_run(test, &pages, n, 9);
 	KUNIT_EXPECT_EQ(test, n, most);
 	n += add_run(test, &pages, n, 19 - n);

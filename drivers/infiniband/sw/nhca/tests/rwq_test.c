@@ -10,7 +10,7 @@
 
 struct rwr_room {
 	struct nhca_rwr *rwr;
-	struct nhca_sge *canary;	/* one element beyond the room for elements */
+	struct nhca_sge *canary;	/* one SGE beyond the room for SGEs */
 };
 
 static struct rwr_room rwr_make(struct kunit *test, u32 max_sge)
@@ -55,7 +55,7 @@ static struct nhca_recv_wqe *rwq_fill(struct nhca_rwq *q, u32 index, u64 wr_id, 
 	return wqe;
 }
 
-/* Each entry is fetched once, in order, with its elements and the sum of their lengths. */
+/* Each entry is fetched once, in order, with its SGEs and the sum of their lengths. */
 static void rwq_fetch_test(struct kunit *test)
 {
 	static const u32 starts[] = { 0, 0xfffffffa, 0x7ffffffe };
@@ -89,8 +89,8 @@ static void rwq_fetch_test(struct kunit *test)
 }
 
 /*
- * An entry with too many elements, or with an element that is too long, is consumed and reported
- * with its wr_id. Nothing is written beyond the room for elements.
+ * An entry with too many SGEs, or with an SGE that is too long, is consumed and reported with its
+ * wr_id. Nothing is written beyond the room for SGEs.
  */
 static void rwq_broken_entry_test(struct kunit *test)
 {
@@ -124,7 +124,7 @@ static void rwq_broken_entry_test(struct kunit *test)
 			KUNIT_EXPECT_EQ(test, q.ring.hdr->cons, index + 1);
 		}
 	}
-	/* an element may have 2^31 bytes; a sum beyond 32 bits is reported as U32_MAX */
+	/* an SGE may have 2^31 bytes; a sum beyond 32 bits is reported as U32_MAX */
 	wqe = rwq_fill(&q, index, 5, 1);
 	wqe->sge[0].length = 0x80000000;
 	q.ring.hdr->prod = ++index;
@@ -204,7 +204,7 @@ static void rwq_post_test(struct kunit *test)
 	nhca_rwq_free(&q);
 
 	KUNIT_EXPECT_EQ(test, nhca_rwq_init(&q, 1, NHCA_MAX_SGE + 1, NULL), -EINVAL);
-	/* a receive without elements is valid */
+	/* a receive without SGEs is valid */
 	KUNIT_ASSERT_EQ(test, nhca_rwq_init(&q, 1, 0, NULL), 0);
 	wr.num_sge = 0;
 	KUNIT_EXPECT_EQ(test, nhca_rwq_post(&q, &wr), 0);
@@ -239,8 +239,8 @@ static void fetch_range(struct kunit *test, struct nhca_rwq *q, struct nhca_rwr 
 }
 
 /*
- * Requests that are posted and fetched between the steps of a move are there once and in order, and
- * no step copies more than NHCA_RWQ_STEP requests with the lock held.
+ * Requests that are posted and fetched between the steps of a move are fetched once and in order,
+ * and no step copies more than NHCA_RWQ_STEP requests with the lock held.
  */
 static void rwq_move_test(struct kunit *test)
 {
@@ -259,7 +259,7 @@ static void rwq_move_test(struct kunit *test)
 	fetch_range(test, &q, room.rwr, 0, 600);
 	post_range(test, &q, MOVE_POSTED, NHCA_RWQ_STEP + 1);
 	KUNIT_EXPECT_EQ(test, nhca_rwq_move_step(&q, &m), -EAGAIN);
-	/* more than what has been copied is fetched */
+	/* requests that were not copied yet are fetched too */
 	fetch_range(test, &q, room.rwr, 600, MOVE_POSTED + NHCA_RWQ_STEP + 1 - 600);
 	post_range(test, &q, 5000, NHCA_RWQ_STEP);
 	KUNIT_EXPECT_EQ(test, nhca_rwq_move_step(&q, &m), 0);
@@ -297,7 +297,7 @@ static void rwq_move_refused_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, err, 0);
 	fetch_range(test, &q, room.rwr, 1, 256);
 
-	/* index 257 is the next one; user space moves its index between the steps */
+	/* index 257 is the next one; user space moves its producer index between the steps */
 	nhca_rwq_move_start(&q, &m, &new.ring);
 	q.ring.hdr->prod = q.cons + 200;
 	KUNIT_EXPECT_EQ(test, nhca_rwq_move_step(&q, &m), -EAGAIN);
@@ -317,8 +317,8 @@ static void rwq_move_refused_test(struct kunit *test)
 
 /*
  * A process that moves its producer index at the right moments, for example because it can watch
- * the copies in its own memory, cannot keep a move from ending: it would also keep the device from
- * being removed.
+ * the copies in its own memory, cannot keep a move from ending. Otherwise it could also keep the
+ * device from being removed.
  */
 static void rwq_move_endless_test(struct kunit *test)
 {

@@ -35,7 +35,7 @@ static void budget_exit(struct kunit *test)
 
 /*
  * Return: a batch of @count packets with @opcode, for the two QPs in turns. @psn: PSN of the first
- * packet of each; the next one for the same QP has a PSN that is higher by @step.
+ * packet of each QP; the next packet for the same QP has a PSN that is higher by @step.
  */
 static struct sk_buff *turns(struct kunit *test, u8 opcode, u32 psn, u32 step, u32 len, u32 count)
 {
@@ -81,7 +81,10 @@ static u32 receive(struct kunit *test, struct sk_buff *skb, int budget, u32 most
 	return passes;
 }
 
-/* READs of two QPs in turns: the responses use the budget, and the rest of the batch waits. */
+/*
+ * READs of two QPs in turns: the responses use the budget, and the other READs of the batch wait
+ * for the next pass.
+ */
 static void reads_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -119,8 +122,8 @@ static void acks_test(struct kunit *test)
 }
 
 /*
- * A long response ends with the budget of the batch, and the workqueue sends the rest. Each pass
- * may send some packets, so that short responses never wait for the workqueue.
+ * A long response stops when the budget of the batch is used up, and the workqueue sends its other
+ * packets. Each pass may send some packets, so that short responses never wait for the workqueue.
  */
 static void long_response_test(struct kunit *test)
 {
@@ -136,7 +139,10 @@ static void long_response_test(struct kunit *test)
 	skb = turns(test, READ_REQUEST, FIX_RQ_PSN, 256, PAGE_SIZE, QPS);
 	local_bh_disable();
 	all = nhca_rx_batch(f->dev->nn, skb, false, &pos, &budget);
-	/* a worker would call the real functions, which the fixture replaces only in this thread */
+	/*
+	 * cancel the work: a worker would call the real functions, because the fixture replaces
+	 * them only in this thread
+	 */
 	for (i = 0; i < QPS; i++)
 		rest[i] = cancel_work(&qps[i]->piggyback->rest);
 	local_bh_enable();

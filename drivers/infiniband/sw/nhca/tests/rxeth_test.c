@@ -154,7 +154,10 @@ static void rxeth_other_version(struct kunit *test)
 	}
 }
 
-/* Return: true if a sender of this transfer makes such a packet, found by making them all. */
+/*
+ * Return: true if one of the packets into which a sender splits the transfer has this offset and
+ * length.
+ */
 static bool reference_is_packet(u32 total, u32 segment, u32 offset, u32 length)
 {
 	u32 at = 0, n = 0, len;
@@ -191,7 +194,10 @@ static u32 draw_near(struct rnd_state *rnd, u32 border)
 	}
 }
 
-/* The lengths of payload packets are accepted exactly if a sender makes such a packet. */
+/*
+ * The lengths of payload packets are accepted exactly if a sender makes a packet with these
+ * lengths.
+ */
 static void rxeth_payload_lengths(struct kunit *test)
 {
 	static const u32 segments[] = { 64, 1024, 1028, 4096, 65532 };
@@ -268,7 +274,10 @@ static void rxeth_other_lengths(struct kunit *test)
 	x.segment = 1024;
 	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_READ_REQUEST, 0));
 
-	/* a status has at most one bit for each packet that is left: 16384, 8, 9 */
+	/*
+	 * a status has at most one bit for each packet from its offset on: here for 16384, 8 and 9
+	 * packets
+	 */
 	x = (struct nhca_rxeth) { .total = NHCA_RCXT_MAX_LEN, .segment = 1024, .length = 1984 };
 	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_STATUS, 1984));
 	x.length = 1985;

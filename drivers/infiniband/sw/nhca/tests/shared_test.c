@@ -240,7 +240,7 @@ static void unmapped_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pinned(), before);
 }
 
-/* A ring that the process cannot map has no entry, and does not count as pinned. */
+/* A ring that the process cannot map has no mmap entry, and does not count as pinned. */
 static void hidden_test(struct kunit *test)
 {
 	struct nhca_ring_user user = { .uc = &shared->uc, .hidden = true };

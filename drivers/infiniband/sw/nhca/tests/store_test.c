@@ -19,10 +19,10 @@
  * @pool:  a pool
  * @store: a region of DISK_BYTES
  * @f:     requesters or responders
- * @told:  number of times that each was resumed
+ * @told:  number of times that each of @f was resumed
  * @lock:  protects @io and @n
  * @io:    I/O requests in progress, in the order in which they began
- * @n:     number of these
+ * @n:     number of entries of @io
  * @seed:  the byte of the disk at offset o is disk_byte(o, seed)
  */
 struct disk {
@@ -139,7 +139,7 @@ static void disk_end_all(struct disk *d)
 
 /*
  * Read @len bytes at @off for operation @op of d->f[i], and compare them with @seed.
- * Return: 0; -EAGAIN: d->f[i] waits; -EIO; -EILSEQ: wrong bytes.
+ * Return: 0; -EAGAIN: d->f[i] waits; -EIO: the disk could not read them; -EILSEQ: wrong bytes.
  */
 static int fetch(struct disk *d, int i, u64 op, u64 off, u32 len, u64 ahead, u8 seed)
 {
@@ -230,7 +230,10 @@ static void fig19a_test(struct kunit *test)
 	local_bh_enable();
 }
 
-/* A long operation is read by I/O requests of 4, 8, 16 ... blocks; packets leave meanwhile. */
+/*
+ * A long operation is read by I/O requests of 4, 8, 16 ... blocks. Packets with blocks that were
+ * read can be sent while later blocks are read.
+ */
 static void run_test(struct kunit *test)
 {
 	static const u32 ios[] = { 4, 8, 16, 32, 64 };
@@ -369,7 +372,10 @@ static void lent_test(struct kunit *test)
 			put_page(lent[i]);
 }
 
-/* Operations whose peers do not take the data do not keep the pool from others. */
+/*
+ * Operations whose peers do not fetch the data do not keep the blocks of the pool from other
+ * operations.
+ */
 static void starve_test(struct kunit *test)
 {
 	struct disk *d = test->priv;
@@ -573,7 +579,10 @@ static void release_scan_test(struct kunit *test)
 
 static bool reused;
 
-/* nhca_store.submit of a disk that is fast, and of a filesystem that then updates the atime. */
+/*
+ * nhca_store.submit of a fast disk: the I/O request ends before the submission returns. After that,
+ * the file system still uses the kiocb to update the atime.
+ */
 static void quick_submit(struct nhca_direct_io *io)
 {
 	struct nhca_direct_pool *pool = io->store->pool;
@@ -589,7 +598,7 @@ static void quick_submit(struct nhca_direct_io *io)
 			reused = true;
 	spin_unlock(&pool->lock);
 	local_bh_enable();
-	/* ext4_dio_read_iter(): file_accessed(iocb->ki_filp) */
+	/* here ext4_dio_read_iter() calls file_accessed(iocb->ki_filp) */
 }
 
 /*

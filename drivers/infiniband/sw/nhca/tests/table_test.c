@@ -66,7 +66,7 @@ static void reserve_test(struct kunit *test)
 	}
 }
 
-/* Fault injection names QPs by their place in the order of numbers. */
+/* Fault injection names QPs by their place in the order in which numbers are given out. */
 static void place_test(struct kunit *test)
 {
 	u32 qpn, place, i;
@@ -83,7 +83,7 @@ static void place_test(struct kunit *test)
 
 /*
  * Each device has its own QP 1, which only lookups with this device find. Its packets are delivered
- * by their destination address, and need its well-known Q_Key.
+ * by their destination address, and require its well-known Q_Key.
  */
 static void gsi_test(struct kunit *test)
 {

@@ -200,7 +200,9 @@ static void tce_model_test(struct kunit *test)
 	tce_expect_unused(test);
 }
 
-/* Large ranges, with own leaves, are allocated first fit; their leaves are freed with them. */
+/*
+ * Large ranges, with their own leaves, are allocated first fit; their leaves are freed with them.
+ */
 static void tce_model_leaves_test(struct kunit *test)
 {
 	struct tce_model *m;
@@ -458,7 +460,7 @@ static void tce_race_test(struct kunit *test)
 
 /*
  * Give KASAN a chance to free memory. Tree nodes rarely come from allocations that may sleep, and
- * only such allocations remove freed nodes from KASAN's quarantine.
+ * only allocations that may sleep remove freed nodes from KASAN's quarantine.
  */
 static void many_pause(u64 i)
 {
@@ -496,7 +498,7 @@ static void tce_many_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tce_usage(like.table).ranges, MANY);
 	KUNIT_EXPECT_EQ(test, tce_usage(like.table).leaves, DIV_ROUND_UP(MANY, LEAF));
 
-	/* gaps of one entry everywhere, and one of two near the end */
+	/* gaps of one entry everywhere, and one gap of two entries near the end */
 	for (i = 0; i < MANY; i += 8) {
 		many_free(like, i);
 		many_pause(i);

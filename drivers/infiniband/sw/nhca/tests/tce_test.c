@@ -24,7 +24,10 @@ static void tce_first_fit_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_range_pvo(&c),
 			(u64)c.key << 47 | (u64)c.table << 42 | 8ULL << PAGE_SHIFT);
 
-	/* a gap of 5 entries: too small, then filled exactly, from its start */
+	/*
+	 * a gap of 5 entries is too small for 6 entries; 2 and 3 entries then fill it from its
+	 * start
+	 */
 	nhca_range_free(&b);
 	KUNIT_EXPECT_EQ(test, b.count, 0);
 	e = tce_alloc(test, PAGE_SHIFT, 6);
@@ -256,7 +259,7 @@ static void tce_all_keys_test(struct kunit *test)
 	nhca_range_rekey(&r);
 	KUNIT_EXPECT_EQ(test, r.key, order[0]);
 
-	/* the next key would be the present one of @r, so @r gets the one after it */
+	/* the next key would be the present key of @r, so @r gets the key after it */
 	for (i = 0; i < NHCA_TCE_KEYS - 2; i++)
 		nhca_range_rekey(&keep);
 	nhca_range_rekey(&r);
@@ -484,8 +487,8 @@ static bool all(const struct nhca_range *r, u64 first, u64 n, u64 flags)
 }
 
 /*
- * nhca_tce_all() checks many entries, also across leaves: it finds an entry that is cleared, has
- * another key or grants less.
+ * nhca_tce_all() checks many entries, also across leaves. It returns false if one of them is
+ * cleared, has another key or grants fewer rights.
  */
 static void tce_all_test(struct kunit *test)
 {

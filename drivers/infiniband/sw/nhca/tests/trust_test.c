@@ -34,7 +34,10 @@ static void guess(struct kunit *test)
 	}
 }
 
-/* Deliver wrong PSNs without capability bits. Expect that the QP keeps the bits of its peer. */
+/*
+ * Deliver packets with wrong PSNs and without capability bits. Expect that the QP keeps the bits of
+ * its peer.
+ */
 static void stray(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -231,7 +234,10 @@ static void other_namespace_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_RCVD_PKTS), packets);
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_RCVD_BYTES), bytes);
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_CNP_RCVD), cnps);
-	/* the CNP is dropped without a count; in the other namespace no QP has the number */
+	/*
+	 * only the request and the response from the wrong address count: a CNP is dropped without
+	 * a count, and in the other namespace no QP has the number
+	 */
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_RX_BAD_ADDR), refused + 2);
 
 	/* the same packets from the peer are accepted */
@@ -339,7 +345,7 @@ static void long_element_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, cqe.status, IB_WC_LOC_PROT_ERR);
 }
 
-/* Receives of an SRQ need keys of the SRQ's domain, not of the QP's domain. */
+/* Receives of an SRQ need keys of the SRQ's protection domain, not of that of the QP. */
 static void srq_domain_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -363,7 +369,7 @@ static void srq_domain_test(struct kunit *test)
 	fix_deliver(test, fix_hdr(qp, SEND_ONLY, FIX_RQ_PSN), 50);
 	KUNIT_ASSERT_TRUE(test, fix_poll(f->cq, &cqe));
 	KUNIT_EXPECT_EQ(test, cqe.status, IB_WC_SUCCESS);
-	/* a region in the QP's domain is not valid for the SRQ */
+	/* a region in the QP's protection domain is not valid for the SRQ */
 	fix_post_recv(test, &srq->wq, f->mr, 0, 100);
 	fix_deliver(test, fix_hdr(qp, SEND_ONLY, FIX_RQ_PSN + 1), 50);
 	KUNIT_ASSERT_TRUE(test, fix_poll(f->cq, &cqe));

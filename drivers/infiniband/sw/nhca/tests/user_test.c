@@ -52,7 +52,7 @@ static void reserve_of(struct kunit *test, enum nhca_pool pool, long size)
 	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, c, pool, 1), -EDQUOT);
 	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, NULL, pool, size - half - most - few), 0);
 	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, NULL, pool, 1), -ENOMEM);
-	/* a refused request has taken nothing */
+	/* a refused request has charged nothing */
 	nhca_pool_uncharge(users, a, pool, half);
 	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, NULL, pool, half), 0);
 	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, a, pool, 1), -ENOMEM);

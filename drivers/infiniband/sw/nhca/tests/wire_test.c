@@ -7,7 +7,8 @@
 #include "../wire/grh.h"
 
 /*
- * IBTA table 38 in letters, as an independent check of the driver's opcode table.
+ * IBTA table 38 in letters, as an independent check of the driver's opcode table. The opcodes from
+ * 0xc0 on are those of channels (Documentation/rcxt.rst).
  * @what: q request, r response; F first, M middle, L last, O only;
  *	  s SEND, w WRITE, g READ request, a atomic, d READ response, f FLUSH,
  *	  W ATOMIC WRITE;
@@ -500,7 +501,7 @@ static void wire_other_version(struct kunit *test)
 	}
 }
 
-/* Opcodes that the specification does not define are refused. */
+/* Opcodes that neither the specification nor channels define are refused. */
 static void wire_unknown_opcode(struct kunit *test)
 {
 	u8 p[NHCA_HDRS_MAX] = {};

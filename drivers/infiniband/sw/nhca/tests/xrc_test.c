@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * KUnit: extended reliable connection (IBTA A14): a request is received by the SRQ that it names,
- * with the keys of the SRQ's domain, or refused.
+ * with the keys of the SRQ's protection domain, or is refused.
  */
 #include "qp_fixture.h"
 
@@ -11,7 +11,7 @@
 #define SRQN(i)		(0x1000 + (i))
 #define NO_SRQ		0x2000
 
-/* SRQs 0 and 1 are in the domain of the target, SRQ 2 is not. SRQ 1 has its own PD. */
+/* SRQs 0 and 1 are in the XRC domain of the target QP, SRQ 2 is not. SRQ 1 has its own PD. */
 static struct xrc {
 	struct ib_xrcd domain, other_domain;
 	struct ib_pd pd;
@@ -173,7 +173,7 @@ static u32 completions(void)
 static void srq_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
-	/* the receives of SRQ 1 need a key of the domain of SRQ 1 */
+	/* the receives of SRQ 1 need a key of the protection domain of SRQ 1 */
 	struct nhca_mr *mr = fix_mr(test, &xrc->pd);
 	u8 *p = page_address(f->page);
 	struct nhca_hdr h;
@@ -202,7 +202,10 @@ static void srq_test(struct kunit *test)
 	nhca_mr_free(mr);
 }
 
-/* A request is refused if it names no SRQ, one of another domain, or one that is not for XRC. */
+/*
+ * A request is refused if the SRQ that it names does not exist, is in another XRC domain, or is not
+ * for XRC.
+ */
 static void refused_test(struct kunit *test)
 {
 	static const u32 srqn[] = { NO_SRQ, SRQN(2), SRQN(1) };
@@ -240,7 +243,7 @@ static void rnr_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, cqe.wr_id, 7);
 }
 
-/* All packets of a message name the same SRQ. One that names another is refused. */
+/* All packets of a message name the same SRQ. A packet that names another SRQ is refused. */
 static void switch_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -257,8 +260,8 @@ static void switch_test(struct kunit *test)
 }
 
 /*
- * An SRQ is destroyed while it receives a message, and a new one gets its number. The rest of the
- * message is refused, and nothing of it is placed.
+ * An SRQ is destroyed while it receives a message, and a new SRQ gets its number. The next packet
+ * of the message is refused, and is not placed.
  */
 static void reuse_test(struct kunit *test)
 {
@@ -277,12 +280,12 @@ static void reuse_test(struct kunit *test)
 	fix_deliver(test, request(test, OP(SEND_LAST), 1, SRQN(0)), 10);
 	expect_answer(test, NHCA_AETH_NAK | NHCA_NAK_INVALID_REQ, 1);
 	KUNIT_EXPECT_NULL(test, memchr_inv(p + FIX_MTU, 0, PAGE_SIZE - FIX_MTU));
-	/* the new SRQ completes no request that it has not given out */
+	/* the new SRQ completes no receive that the QP fetched from the old SRQ */
 	KUNIT_EXPECT_EQ(test, completions(), 0);
 	KUNIT_EXPECT_EQ(test, nhca_rwq_level(&srq->wq), 1);
 }
 
-/* Keys are those of the domain of the SRQ that the request names. */
+/* A request can use only keys of the protection domain of the SRQ that it names. */
 static void domain_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -302,7 +305,7 @@ static void domain_test(struct kunit *test)
 	fix_deliver(test, h, 0);
 	KUNIT_ASSERT_EQ(test, fix_sent(f, OP(READ_RESP_ONLY), &sent), 1);
 	KUNIT_EXPECT_EQ(test, sent.payload, 16);
-	/* the key is not one of SRQ 1's domain */
+	/* the key is not one of SRQ 1's protection domain */
 	memset(p, 0, PAGE_SIZE);
 	h = request(test, OP(WRITE_ONLY), 2, SRQN(1));
 	h.va = 64;
@@ -314,7 +317,8 @@ static void domain_test(struct kunit *test)
 
 /*
  * The receive of a message that has begun is flushed to the SRQ's CQ when the QP goes to error. If
- * the SRQ is gone by then, there is no completion. Requests that wait in the SRQ stay there.
+ * the SRQ no longer exists, there is no completion. Receives that the QP has not fetched stay in
+ * the SRQ.
  */
 static void flush_test(struct kunit *test)
 {

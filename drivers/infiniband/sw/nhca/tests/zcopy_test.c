@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * KUnit: a zero-copy reference lasts until the last skb with its pages is freed, whatever the stack
- * does to the skbs before. Deregistrations of other regions do not wait for it.
+ * does to the skbs before. Deregistrations of memory of other devices do not wait for the
+ * reference.
  */
 #include <kunit/test.h>
 #include <linux/delay.h>
@@ -233,8 +234,8 @@ static void segment_test(struct kunit *test)
 }
 
 /*
- * A receiver on this host copies the pages of the first skb, which releases the reference, but not
- * those in a frag_list.
+ * A receiver on this host copies the pages of the first skb, which releases the reference. It does
+ * not copy pages in a frag_list, so these keep the reference.
  */
 static void receive_test(struct kunit *test)
 {
@@ -289,9 +290,8 @@ static void order_test(struct kunit *test)
 
 /**
  * struct waiter - a kernel thread that deregisters memory
- * @end:   the device of the region
- * @region: the references that it waits for
- * @owner: the process whose memory it is; NULL: that of a kernel consumer
+ * @end:   the device that it waits for
+ * @owner: the process whose memory it is; NULL: memory of a kernel consumer
  * @begun: the thread runs
  * @back:  0: it waits, 1: all references were released, 2: the wait has timed out
  */
@@ -314,8 +314,8 @@ static int wait_thread(void *arg)
 }
 
 /*
- * Return: true if the wait of the thread has ended. The limit is a number of sleeps: the thread can
- * run in each of them, also on a machine that has just paused for seconds.
+ * Return: true if the wait of the thread has ended. The limit is a number of sleeps and not a time,
+ * because the thread can run during each sleep even if the machine has paused for seconds.
  */
 static bool comes_back(struct waiter *w, int sleeps)
 {
@@ -367,8 +367,9 @@ static void region_test(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, waits(&wm, tm));
 	KUNIT_EXPECT_FALSE(test, comes_back(&wm, 10));
 	nhca_zcopy_put(z);
-	KUNIT_EXPECT_TRUE(test, comes_back(&wm, 1000));
-	KUNIT_EXPECT_EQ(test, wm.back, 1);
+	/* the thread has not waited for the later reference */
+	KUNIT_EXPECT_TRUE(test, comes_back(&wo, 1000));
+	KUNIT_EXPECT_EQ(test, wo.back, 1);
 	/* a kernel consumer waits without a time limit */
 	KUNIT_EXPECT_FALSE(test, comes_back(&ws, 125));
 	nhca_zcopy_put(old);
@@ -405,8 +406,9 @@ static struct nhca_pageref_owner owner_with(struct mm_struct *mm, int users)
 }
 
 /*
- * A kernel thread that removes a device waits for the packets of a process that lives, because the
- * process may write to its buffers afterwards.  If the process dies meanwhile, the wait ends.
+ * A kernel thread that removes a device waits without a time limit for the packets of a process
+ * that has not exited, because the process may write to its buffers afterwards. If the process
+ * exits during the wait, the wait ends.
  */
 static void living_test(struct kunit *test)
 {
