@@ -31,7 +31,7 @@ static void post_sends(struct kunit *test, u32 count)
 	nhca_send_doorbell(f->qp);
 }
 
-/* Take the QP back to RTS, with nothing posted and an empty CQ. */
+/* Bring the QP back to RTS, with nothing posted and an empty CQ. */
 static void again(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -395,7 +395,7 @@ static void longest_test(struct kunit *test)
 		psn = nhca_psn_add(FIX_SQ_PSN, rows[i].npsn);
 		/*
 		 * the ring has 32 entries, so at most 3 later messages are posted, and the third of
-		 * them gets all packets that are missing to @after
+		 * them gets all other packets of rows[i].after
 		 */
 		for (k = 0; k < min(rows[i].after, 3U); k++)
 			post_sends(test, 1);

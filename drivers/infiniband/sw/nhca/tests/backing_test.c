@@ -158,8 +158,8 @@ static void ahead_test(struct kunit *test)
 }
 
 /*
- * An owner has one wait at a time. The end of a wait resumes nobody if the owner has canceled the
- * wait or is gone.
+ * An owner has one wait at a time. The end of a wait does not resume the owner if the owner has
+ * canceled the wait or is gone.
  */
 static void wait_test(struct kunit *test)
 {

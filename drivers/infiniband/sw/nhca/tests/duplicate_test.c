@@ -58,8 +58,8 @@ static void send_test(struct kunit *test)
 }
 
 /*
- * A READ of three packets is repeated, whole or in part: it is answered again. READs that only
- * resemble it are not answered. The table has the number of responses.
+ * A READ of three packets is repeated, whole or in part: these duplicates are answered again.
+ * READs that only resemble it are not answered. The table has the number of responses.
  */
 static void read_table_test(struct kunit *test)
 {

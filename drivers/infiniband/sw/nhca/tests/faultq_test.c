@@ -72,8 +72,8 @@ static void expect_running(struct kunit *test, u32 n)
 }
 
 /*
- * Return: the queue of address space @i. Its pointer is invalid, because nhca_faultq_get() only
- * compares it.
+ * Return: the queue of address space @i. nhca_faultq_get() only compares the pointer to the address
+ * space, so the pointer may be invalid.
  */
 static struct nhca_faultq *queue(struct kunit *test, u32 i, u32 uid)
 {

@@ -357,7 +357,10 @@ static int live_worker_run(void *arg)
 			w->looks++;
 		}
 		nhca_live_exit();
-		/* bottom halves that close keys wait too, so the workers sometimes wait */
+		/*
+		 * bottom halves that close keys call nhca_live_wait() too, so a worker calls it
+		 * every 64 rounds
+		 */
 		if (!(++n % 64))
 			nhca_live_wait();
 		local_bh_enable();

@@ -281,8 +281,8 @@ static void fence_cancels(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, pair_clear(b->end, 0, PAIR_SEG));
 	KUNIT_EXPECT_TRUE(test, chan_idle(a) && chan_idle(b));
 	/*
-	 * a fence with a higher tid bars all transfers up to this tid; a fence with a lower tid is
-	 * stale
+	 * a fence with a higher tid refuses all transfers up to this tid; a fence with a lower tid
+	 * is stale
 	 */
 	fence(a, 7);
 	KUNIT_EXPECT_EQ(test, status(test, a)->status, NHCA_TRANSFER_FENCED);

@@ -457,7 +457,7 @@ static bool rkm_do_sweep(struct kunit *test, struct rkm_history *hi)
 	unsigned int pd = rkm_rnd(hi, RKM_PDS), k = rkm_rnd(hi, rkm_rnd(hi, RKM_KEYS) + 1);
 	unsigned int want, got;
 
-	/* this sweep would revoke refs that belong to the sweep in progress */
+	/* a sweep of the same key would revoke refs that the sweep in progress must count */
 	if (hi->under_way && pd == hi->pd && k == hi->key)
 		return true;
 	want = rkm_model_sweep(pd, rkm_key[k]);
