@@ -216,7 +216,7 @@ static inline struct nhca_qp *fix_qp(struct kunit *test, enum ib_qp_type type, s
 	return fix_qp_on(test, type, srq, f->cq, 32);
 }
 
-/* Take @qp from RESET to RTS, connected to FIX_PEER_QPN at FIX_DADDR. */
+/* Bring @qp from RESET to RTS, connected to FIX_PEER_QPN at FIX_DADDR. */
 static inline void fix_connect(struct kunit *test, struct nhca_qp *qp)
 {
 	struct ib_qp_attr attr = {

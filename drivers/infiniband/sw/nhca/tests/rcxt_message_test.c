@@ -158,7 +158,8 @@ static void message_too_long(struct kunit *test)
 }
 
 /*
- * A message whose bytes are not in memory stays in the FIFO. A message that is lost counts as sent.
+ * A message whose bytes are not in memory stays in the send FIFO. A message that is lost on this
+ * host completes without an error, but is not counted as sent.
  */
 static void message_not_sent(struct kunit *test)
 {
@@ -184,7 +185,10 @@ static void message_not_sent(struct kunit *test)
 
 /* ---- queues that are full ---- */
 
-/* If the FIFO is full, messages are dropped. A frame that is given back takes the next message. */
+/*
+ * If the receive FIFO is full, messages are dropped. A frame that is given back takes the next
+ * message.
+ */
 static void fifo_full(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -211,7 +215,7 @@ static void fifo_full(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, chan_count(b, NHCA_CH_DROP_FIFO), 4);
 }
 
-/* A channel that was created without a FIFO drops messages. */
+/* A channel that was created without a receive FIFO drops messages. */
 static void fifo_none(struct kunit *test)
 {
 	const struct nhca_create_channel_cmd cmd = { .job = PAIR_JOB };

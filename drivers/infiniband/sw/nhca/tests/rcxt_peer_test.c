@@ -153,7 +153,7 @@ static void again(struct kunit *test, struct pair *p, u32 e, u32 i, const struct
 	for (n = 0; n < nhca_rcxt_packets(j->total, j->segment); n++) {
 		if (frame->status == NHCA_TRANSFER_PARTIAL && frame->data[n / 8] >> n % 8 & 1)
 			continue;
-		/* the FIFO is full while packets refer to the pages of the write */
+		/* the send FIFO is full while packets refer to the pages of the write */
 		if (c->posted - c->ch->sq.hdr->cons == nhca_ring_entries(&c->ch->sq))
 			return;
 		wr = request(p, e, i, j, NHCA_WR_CH_WRITE);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * KUnit: work requests of channels. A malformed work request puts the channel into the error state,
- * a work request that is only too late completes in error, and all later work requests in the FIFO
- * of a failed channel are flushed.
+ * a work request that is only too late completes in error, and all later work requests in the send
+ * FIFO of a failed channel are flushed.
  */
 #include "channel_pair.h"
 
@@ -315,7 +315,7 @@ static void wqe_small_mtu(struct kunit *test)
 			nhca_channel_segment(a->end->dev));
 }
 
-/* An impossible producer index fails the channel, and nothing is read from the FIFO. */
+/* An impossible producer index fails the channel, and nothing is read from the send FIFO. */
 static void wqe_bad_ring(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -341,7 +341,9 @@ static void wqe_bad_ring(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, chan_idle(a));
 }
 
-/* In the error state a full FIFO is flushed in order, and so is what the program posts later. */
+/*
+ * In the error state a full send FIFO is flushed in order, and so is what the program posts later.
+ */
 static void wqe_flush(struct kunit *test)
 {
 	struct pair *p = test->priv;

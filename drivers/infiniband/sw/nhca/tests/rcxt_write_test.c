@@ -445,7 +445,7 @@ static void write_back_pressure(struct kunit *test)
 }
 
 /*
- * At most 32 writes are in progress. Further writes stay in the FIFO until earlier writes are sent.
+ * At most 32 writes are in progress. Further writes stay in the send FIFO until others are sent.
  */
 static void write_many(struct kunit *test)
 {

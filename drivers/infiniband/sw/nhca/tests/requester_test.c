@@ -458,7 +458,7 @@ static void timer_asks_test(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, sent.hdr.ackreq);
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_TIMEOUT), 0);
 	KUNIT_EXPECT_EQ(test, f->qp->sq.ackreq_boost, NHCA_ACKREQ_BOOST);
-	/* the ACK of the retransmission is missing as well, which is a timeout */
+	/* the ACK of the retransmission is missing as well, which counts as a timeout */
 	fix_expire(f->qp);
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_TIMEOUT), 1);
 }

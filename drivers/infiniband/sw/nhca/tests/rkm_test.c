@@ -267,7 +267,7 @@ static void rkm_fig17_receive_side_in_between(struct kunit *test)
 	rkm_step(test, 1, false, false);
 	KUNIT_EXPECT_TRUE(test, nhca_rkey_ref_valid(&rkm_qp[0].slot[0]));
 	KUNIT_EXPECT_TRUE(test, nhca_rkey_ref_valid(&rkm_qp[0].slot[2]));
-	/* receive processing writes the slot that the sweep would check next, so it is skipped */
+	/* receive processing writes the slot that the sweep would check next: the sweep skips it */
 	rkm_release(&rkm_qp[0], 2);
 	rkm_expect_at(test, 3);
 	rkm_hold(&rkm_qp[0], 2, rkm_key[2]);

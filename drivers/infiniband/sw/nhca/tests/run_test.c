@@ -266,7 +266,7 @@ static void full_test(struct kunit *test)
 	run->ndev->features = LISTS;
 	n = add_run(test, &pages, 0, 10);
 	KUNIT_EXPECT_EQ(test, n, 10);
-	/* the packets that are missing to a full batch, and no more */
+	/* the packets that the batch still has room for, and no more */
 	n += add_run(test, &pages, n, 9);
 	KUNIT_EXPECT_EQ(test, n, most);
 	n += add_run(test, &pages, n, 19 - n);
