@@ -105,7 +105,7 @@ enum nhcadv_frame_kind {
 	NHCADV_FRAME_STATUS	= 2,	/* answer to nhcadv_wr_probe() or nhcadv_wr_fence() */
 };
 
-/* nhcadv_frame.status: state of the transfer at the rCxt that was probed */
+/* nhcadv_frame.status: state of the transfer at the rCxt that was probed or fenced */
 enum nhcadv_transfer_status {
 	NHCADV_TRANSFER_COMPLETE	= 0,	/* all bytes are in place */
 	NHCADV_TRANSFER_PARTIAL	= 1,	/* packets are missing: see nhcadv_frame_has() */
@@ -171,7 +171,7 @@ const struct nhcadv_frame *nhcadv_frame(struct ibv_qp *qp, uint32_t index);
  *
  * Any thread may release frames, in any order.  The kernel reuses the slots in the order in which
  * it filled them: a frame that is not released blocks the slots that were filled after it.
- * Return: 0, or EINVAL if the FIFO has no such frame, or the frame has been released already.
+ * Return: 0, or EINVAL if the FIFO has no frame with this index, or the frame was released before.
  */
 int nhcadv_release_frame(struct ibv_qp *qp, uint32_t index);
 

@@ -227,7 +227,9 @@ static void port_pass(struct nhcadv_msg_ep *ep, struct msg_port *port)
 		else
 			port_changed(ep);
 	}
-	/* Compare in each pass, because routes also call port_check(), which sets info.segment. */
+	if (port->open && !port->targets && !list_empty(&ep->targets))
+		msg_targets_apply(ep, port);
+	/* port_check() may also have been called by a route. */
 	if (port->info.segment != port->announced) {
 		port->announced = port->info.segment;
 		port_changed(ep);

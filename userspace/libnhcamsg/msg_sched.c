@@ -136,6 +136,10 @@ static void serve(struct msg_peer *peer)
 	list_del(&peer->work);
 	pumped = msg_pump(peer);
 	set_peer_due(peer, msg_peer_timers(peer));
+	/* Moves also wait for another peer, whose changes do not make this one ready. */
+	if (peer->moves_wait && peer->due > ep->now + MOVES_PAUSE)
+		set_peer_due(peer, ep->now + MOVES_PAUSE);
+	/* The timers may have made the peer ready again. */
 	if (pumped == MSG_PUMP_DONE)
 		return;
 	/* The timers may have put the peer on the ready list again: take it off first. */

@@ -20,6 +20,7 @@
 #include "ingress/ingress.h"
 #include "memory/debug.h"
 #include "memory/memory.h"
+#include "net/faults.h"
 #include "net/net.h"
 #include "net/steering.h"
 #include "observe/counters.h"

@@ -54,7 +54,7 @@ struct nhca_faultq;
 /**
  * nhca_faultq_get - find or make the queue of an address space
  * @mm:  the address space, which exists until nhca_faultq_put(); only its address is used
- * @user: record in nhca_host_users of the user who is charged; NULL: nobody, so that only the limits
+ * @user: record in nhca_host_users of the user who is charged; NULL: nobody, so only the limits
  *       of an address space apply.  A queue that exists keeps its user.
  * Context: process, sleeps.
  * Return: the queue with a counted reference; NULL: out of memory.

@@ -270,7 +270,7 @@ struct nhca_job_mem *nhca_job_mem_user(struct nhca_dev *dev, struct nhca_job *jo
 	err = -ENOMEM;
 	if (mem->owner)
 		err = nhca_map_sgt(&mem->tces, &umem->sgt_append.sgt, start, length,
-			   umem->writable);
+				   umem->writable);
 	if (err) {
 		nhca_job_mem_put(mem);
 		return ERR_PTR(err);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Injected faults of packets; for net/ and ingress/. */
+/* Injected faults of packets, and the queue of packets that they delay */
 #ifndef NHCA_NET_FAULTS_H
 #define NHCA_NET_FAULTS_H
 
+#include <linux/hrtimer.h>
 #include <linux/skbuff.h>
 
 #include "../observe/inject.h"
 
-struct hrtimer;
+struct nhca_dev;
 struct nhca_net;
 struct nhca_tx;
 
@@ -52,6 +53,18 @@ void nhca_faults_rx_copy(struct nhca_dev *dev, u32 qpn, const struct nhca_fault_
  * Context: softirq.
  */
 void nhca_faults_rx_passed(struct nhca_dev *dev, u32 qpn, struct sk_buff_head *later);
+
+/**
+ * nhca_delayq_create - create the delay queue of a device
+ * nhca_delayq_destroy - free the queue and its packets, when no packet is sent or received any more
+ * @dev:   the device; @dev->delayq is the queue
+ * @timer: nhca_delayq_timer(); the kernel's timer calls this function in softirq when packets are
+ *         due, and the function calls nhca_delayq_due()
+ * Context: process.
+ * Return: nhca_delayq_create(): 0; -ENOMEM: no memory.
+ */
+int nhca_delayq_create(struct nhca_dev *dev, enum hrtimer_restart (*timer)(struct hrtimer *timer));
+void nhca_delayq_destroy(struct nhca_dev *dev);
 
 /**
  * nhca_delayq_due - remove the packets that are due from a delay queue, and send the outgoing ones

@@ -9,7 +9,6 @@
 #ifndef NHCA_NET_H
 #define NHCA_NET_H
 
-#include <linux/hrtimer.h>
 #include <linux/skbuff.h>
 #include <linux/in6.h>
 #include <net/dst_cache.h>
@@ -168,8 +167,7 @@ void nhca_net_exit(void);
  * @tclass:  traffic class or TOS of the IP header
  * @hop_limit: hop limit or TTL of the IP header; 0: NHCA_DEFAULT_TTL
  * @flow_label: flow label of the IPv6 header, and entropy of the UDP source port
- * @sl:      service level: 0 to 7 becomes skb->priority; NHCA_SL_*, which a consumer has copied
- *           from a completion, sets no priority
+ * @sl:      service level: 0 to 7 becomes skb->priority; NHCA_SL_* sets no priority
  * @sgid_index: index of the source GID
  * @dmac:    destination MAC that the consumer has resolved, for ibv_query_qp(); packets are sent to
  *           the MAC of the neighbour table
@@ -688,19 +686,5 @@ void nhca_rx_next(struct nhca_rx *rx);
  */
 int nhca_rx_copy_deferred(const struct nhca_rx *rx, struct nhca_rx *copy, struct mem_cgroup *memcg,
 			  gfp_t gfp);
-
-/* ---- faults.c: packets that fault injection delays ---- */
-
-/**
- * nhca_delayq_create - create the delay queue of a device
- * nhca_delayq_destroy - free the queue and its packets, when no packet is sent or received any more
- * @dev:   the device; @dev->delayq is the queue
- * @timer: nhca_delayq_timer(); the kernel's timer calls this function in softirq when packets are
- *         due, and the function calls nhca_delayq_due()
- * Context: process.
- * Return: nhca_delayq_create(): 0; -ENOMEM: no memory.
- */
-int nhca_delayq_create(struct nhca_dev *dev, enum hrtimer_restart (*timer)(struct hrtimer *timer));
-void nhca_delayq_destroy(struct nhca_dev *dev);
 
 #endif /* NHCA_NET_H */

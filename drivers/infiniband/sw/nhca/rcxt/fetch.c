@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * This file fetches work requests from the send FIFO, checks them, and executes them.  The code
- * copies each work request once and uses only the copy, because user space may change the FIFO at
- * any time.
+ * Fetch work requests from the send FIFO, check and execute them.  Each work request is copied once
+ * and only the copy is used, because user space may change the FIFO at any time.
  *
  * A malformed work request is an error of the program and puts the channel into the error state.
  * If the rCxt refuses a work request, for example because the tid is not higher than that of the

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * KUnit: a zero-copy reference lasts until the last skb with its pages is freed, whatever the stack
- * does to the skbs before. Deregistrations of memory of other devices do not wait for the
- * reference.
+ * does to the skbs before. Deregistrations of other regions do not wait for it.
  */
 #include <kunit/test.h>
 #include <linux/delay.h>
@@ -290,8 +289,9 @@ static void order_test(struct kunit *test)
 
 /**
  * struct waiter - a kernel thread that deregisters memory
- * @end:   the device that it waits for
- * @owner: the process whose memory it is; NULL: memory of a kernel consumer
+ * @end:   the device of the region
+ * @region: the references that it waits for
+ * @owner: the process whose memory it is; NULL: that of a kernel consumer
  * @begun: the thread runs
  * @back:  0: it waits, 1: all references were released, 2: the wait has timed out
  */
@@ -367,9 +367,8 @@ static void region_test(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, waits(&wm, tm));
 	KUNIT_EXPECT_FALSE(test, comes_back(&wm, 10));
 	nhca_zcopy_put(z);
-	/* the thread has not waited for the later reference */
-	KUNIT_EXPECT_TRUE(test, comes_back(&wo, 1000));
-	KUNIT_EXPECT_EQ(test, wo.back, 1);
+	KUNIT_EXPECT_TRUE(test, comes_back(&wm, 1000));
+	KUNIT_EXPECT_EQ(test, wm.back, 1);
 	/* a kernel consumer waits without a time limit */
 	KUNIT_EXPECT_FALSE(test, comes_back(&ws, 125));
 	nhca_zcopy_put(old);
@@ -406,9 +405,8 @@ static struct nhca_pageref_owner owner_with(struct mm_struct *mm, int users)
 }
 
 /*
- * A kernel thread that removes a device waits without a time limit for the packets of a process
- * that has not exited, because the process may write to its buffers afterwards. If the process
- * exits during the wait, the wait ends.
+ * A kernel thread that removes a device waits for the packets of a process that lives, because the
+ * process may write to its buffers afterwards.  If the process dies meanwhile, the wait ends.
  */
 static void living_test(struct kunit *test)
 {
