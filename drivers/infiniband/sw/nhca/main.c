@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * The module: `rdma link add', netdev events, creation and end of a device.
- */
+/* The module: `rdma link add', netdev events, creation and end of a device. */
 #include <linux/debugfs.h>
 #include <linux/if_arp.h>
 #include <linux/if_vlan.h>
