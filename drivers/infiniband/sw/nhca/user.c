@@ -177,25 +177,38 @@ struct nhca_user *nhca_user_hold(struct nhca_user *user)
 	return user;
 }
 
+/*
+ * Free a record whose last reference is gone.  users_lock is held; the function releases it.
+ * Return: the record of the host, to which the caller puts the reference of @user; NULL: none.
+ */
+static struct nhca_user *user_free(struct nhca_user *user, unsigned long flags)
+	__releases(&users_lock)
+{
+	struct nhca_user *host = user->host;
+	int i;
+
+	user_remove(user);
+	spin_unlock_irqrestore(&users_lock, flags);
+	for (i = 0; i < NHCA_POOLS; i++)
+		WARN_ON(atomic_long_read(&user->used[i]));
+	WARN_ON(atomic_long_read(&user->rcxts) || atomic_long_read(&user->rcxt_maps));
+	if (user->packets)
+		user->packets_put(user->packets);
+	kfree(user);
+	return host;
+}
+
 void nhca_user_put(struct nhca_user *user)
 {
 	struct nhca_user *host;
 	unsigned long flags;
-	int i;
 
 	/* twice at most: the record of a device has a reference to that of the host */
-	for (; user; user = host) {
-		if (!refcount_dec_and_lock_irqsave(&user->ref, &users_lock, &flags))
-			return;
-		user_remove(user);
-		spin_unlock_irqrestore(&users_lock, flags);
-		for (i = 0; i < NHCA_POOLS; i++)
-			WARN_ON(atomic_long_read(&user->used[i]));
-		WARN_ON(atomic_long_read(&user->rcxts) || atomic_long_read(&user->rcxt_maps));
-		if (user->packets)
-			user->packets_put(user->packets);
-		host = user->host;
-		kfree(user);
+	while (user) {
+		host = NULL;
+		if (refcount_dec_and_lock_irqsave(&user->ref, &users_lock, &flags))
+			host = user_free(user, flags);
+		user = host;
 	}
 }
 
