@@ -3,7 +3,7 @@
  * ibv_post_send(), ibv_post_recv(), ibv_post_srq_recv() and the doorbells.
  *
  * The checks here let a wrong work request fail without moving the QP to the error state.  The
- * kernel does not rely on these checks, and repeats all of them.
+ * kernel does not rely on these checks: it checks again all that its own safety needs.
  */
 #include <errno.h>
 #include <string.h>

@@ -11,8 +11,9 @@
  * a transfer lacks only a free lane, this side acquires rCxts for LANES_BLOCK more lanes.  Its next
  * grant requests a number of rCxts of the peer, and the peer grants this number when its device has
  * enough free rCxts.  Lanes that were unused for IDLE_PAUSE are released.  An idle peer therefore
- * costs a device few rCxts, and a busy peer may use as many lanes as the endpoint allows.  If a
- * device has no rCxt for a new peer, all peers release the rCxts beyond the first few.
+ * costs a device few rCxts, and a busy peer may use as many lanes as the endpoint allows.  If an
+ * rCxt for a new peer or a recovered device cannot be acquired, this side releases the rCxts beyond
+ * the first few of all its routes.
  */
 #include <errno.h>
 #include <string.h>

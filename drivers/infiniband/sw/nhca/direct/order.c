@@ -51,7 +51,7 @@ bool nhca_order_enter(struct nhca_direct_pool *pool, struct nhca_arr *arr)
 		return true;
 	first = order_first(pool, arr);
 	if (first) {
-		/* the list consists of ARRs only, and begins with @first: add @arr at the end */
+		/* @first serves as the head of the list, so this adds @arr at its end */
 		list_add_tail(&arr->behind, &first->behind);
 		return false;
 	}

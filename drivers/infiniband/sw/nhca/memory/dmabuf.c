@@ -12,7 +12,7 @@
  *
  * The accesses are between dma_buf_begin_cpu_access() at registration and dma_buf_end_cpu_access()
  * at deregistration.  These functions may sleep, so they cannot be called for each access in
- * softirq.  If an application lets another device write to the registered buffer, it must call
+ * softirq.  If an application lets another device access the registered buffer, it must call
  * DMA_BUF_IOCTL_SYNC before and after the RDMA operations that access the buffer, as for its own
  * accesses after mmap().
  */

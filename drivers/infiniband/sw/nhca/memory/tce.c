@@ -124,7 +124,8 @@ static u64 **table_prepare(unsigned int i, unsigned int shift)
 
 /*
  * Give the first unused table to the class @shift, for a range of @user.
- * Return: number of the table, -ENOSPC, -EDQUOT or -ENOMEM.
+ * Return: number of the table; -ENOSPC: all tables are in use; -EDQUOT: the user has its share of
+ * tables; -ENOMEM: no memory.
  */
 static int table_take(unsigned int shift, struct nhca_user *user)
 {
@@ -190,7 +191,7 @@ static bool table_reserve(unsigned int i, struct nhca_range *r)
 	return true;
 }
 
-/* Return: 0, -ENOSPC, -EDQUOT or -ENOMEM. */
+/* Return: 0, or an error of table_take(). */
 static int range_reserve(struct nhca_range *r)
 {
 	unsigned int i;

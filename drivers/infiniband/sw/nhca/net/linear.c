@@ -8,8 +8,8 @@
  * loop copies the payload and computes the checksum. The packets after the first are in the
  * frag_list of the first, in the form that GRO gives to packets that are to be forwarded
  * (SKB_GSO_FRAGLIST): each packet has its own headers, and the length of its skb counts only the
- * bytes after the UDP header. The stack routes and queues the list as one skb, and segments the
- * list without a copy.
+ * bytes after the UDP header. The list passes IP output and the queueing discipline as one skb, and
+ * the stack segments the list without a copy.
  */
 #include <linux/skbuff.h>
 #include <linux/udp.h>

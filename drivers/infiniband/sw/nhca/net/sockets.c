@@ -27,8 +27,8 @@
 
 /*
  * Receive buffer of a socket, in bytes. A sender may have its whole window in flight even if this
- * host cannot keep up. If the socket drops a packet, the sender may retransmit this packet only
- * after a timeout. So the buffer is far larger than the usual one of a socket.
+ * host cannot keep up. If the socket drops a packet, it can take a whole timeout until
+ * the sender retransmits this packet. So the buffer is far larger than the usual one of a socket.
  */
 #define NHCA_RCVBUF		(16 << 20)
 /* maximum number of sockets of each address family; not more than the host has CPUs online */

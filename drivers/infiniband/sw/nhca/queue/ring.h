@@ -177,7 +177,7 @@ static inline bool nhca_ring_is_placed(const struct nhca_ring_user *user)
  * @user: user space's request; NULL for a kernel consumer
  *
  * If the process provides @user->mem, the function pins its pages.
- * KUnit tests without a process replace this function.
+ * KUnit tests of channels replace this function, because they have no process that maps a ring.
  * Context: process, may sleep.
  * Return: 0; -EINVAL: @entries or @stride is invalid, the ring is larger than INT_MAX bytes, or
  * @user->mem is too short or does not start at a page boundary; -ENOMEM: no memory, or

@@ -189,7 +189,7 @@ void nhca_shared_exit(void)
 {
 	struct nhca_shared_mem *sm, *next;
 
-	/* empty the list, because the work queues itself again as long as the list is not empty */
+	/* empty the list before the cancel: shared_work queues itself while the list has entries */
 	mutex_lock(&shared_lock);
 	list_for_each_entry_safe(sm, next, &shared_mapped, list) {
 		list_del(&sm->list);

@@ -127,7 +127,11 @@ static void nhca_qp_kicked(struct nhca_bh *bh)
 	nhca_qp_run(qp);
 }
 
-/* nhca_piggyback.rest, in process context: softirqs without a pause would starve processes */
+/*
+ * The work item nhca_piggyback.rest continues READ responses after a used-up budget.  It runs in
+ * process context, because a bottom half that queues itself again without a pause would starve
+ * processes.
+ */
 static void nhca_qp_rest(struct work_struct *work)
 {
 	struct nhca_piggyback *piggyback = container_of(work, struct nhca_piggyback, rest);
