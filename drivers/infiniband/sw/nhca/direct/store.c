@@ -60,7 +60,8 @@ struct nhca_direct_pool *nhca_direct_pool_create(struct nhca_dev *dev, struct nh
 	if (!ranges)
 		ranges = NHCA_DIRECT_RANGES * blocks;
 	if (blocks < (dev ? NHCA_DIRECT_BLOCKS_MIN : 1) ||
-	    blocks > NHCA_MAX_DIRECT_SIZE >> PAGE_SHIFT || ranges < blocks || ranges > NHCA_DIRECT_RANGES * blocks)
+	    blocks > NHCA_MAX_DIRECT_SIZE >> PAGE_SHIFT ||
+	    ranges < blocks || ranges > NHCA_DIRECT_RANGES * blocks)
 		return ERR_PTR(-EINVAL);
 	pool = kzalloc(sizeof(*pool), GFP_KERNEL_ACCOUNT);
 	if (!pool)
