@@ -48,7 +48,7 @@ enum kind {
 
 enum sync {
 	NO_SYNC,
-	WAITS,		/* the request needs a STORE_SYNC that begins from now on */
+	WAITS,		/* the request waits for a STORE_SYNC that has not begun yet */
 	IN_SYNC,	/* the STORE_SYNC in progress is for this request */
 };
 
@@ -65,7 +65,7 @@ enum sync {
  * @sync:   by tag
  * @pending: by tag: the kernel waits for the end of the request
  * @syncing: a STORE_SYNC is in progress
- * @broken: the connection has failed, and all further requests do
+ * @broken: the connection has failed, so all further requests fail
  * @active: tags whose request or command the kernel has
  * @control_result: of the last control command
  * @controlling: a control command is in progress
@@ -158,7 +158,7 @@ static void end_request(struct attached *a, uint32_t tag, bool good)
 	fetch(a, UBLK_IO_COMMIT_AND_FETCH_REQ, tag, good ? (int)bytes : -EIO);
 }
 
-/* The connection has failed: all requests fail, those in progress and later ones. */
+/* The connection has failed: fails all requests, those in progress and all later ones. */
 static void break_off(struct attached *a)
 {
 	uint32_t tag;
@@ -175,7 +175,10 @@ static void break_off(struct attached *a)
 			end_request(a, tag, false);
 }
 
-/* A STORE_SYNC covers only what was written before it.  So requests that come during one wait. */
+/*
+ * Begins a STORE_SYNC for all requests that wait for one.  A STORE_SYNC makes durable only bytes
+ * that were written before it.  So a request that comes during a STORE_SYNC waits for the next one.
+ */
 static void sync_next(struct attached *a)
 {
 	bool any = false;
@@ -246,7 +249,7 @@ static void begin_request(struct attached *a, uint32_t tag)
 		break_off(a);
 }
 
-/* A READ or WRITE has completed.  A write with FUA must also be durable. */
+/* A READ or WRITE has completed.  After a write with FUA a STORE_SYNC makes its bytes durable. */
 static void end_rdma(struct attached *a, uint32_t tag)
 {
 	const struct ublksrv_io_desc *request = &a->requests[tag];
@@ -347,7 +350,7 @@ static void handle(struct attached *a, const struct io_uring_cqe *cqe)
 	}
 }
 
-/* Submits what was prepared, waits for a completion and handles all that there are. */
+/* Submits the prepared entries of the io_uring, waits for a completion, and handles all of them. */
 static void step(struct attached *a)
 {
 	struct io_uring_cqe *cqe, copy;
@@ -362,7 +365,7 @@ static void step(struct attached *a)
 	}
 }
 
-/* Runs a control command.  Requests of the kernel are handled meanwhile.  Return: 0 or -errno. */
+/* Runs a control command; until it ends, handles requests of the kernel.  Return: 0 or -errno. */
 static int control(struct attached *a, uint32_t number, void *data, uint16_t length, uint64_t value)
 {
 	begin_control(a, number, data, length, value);

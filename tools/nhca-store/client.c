@@ -117,7 +117,7 @@ void client_connect(struct store_client *c, const char *server, unsigned int dep
 	if (rdma_connect(c->id, &param))
 		stop(STORE_FAILED, "%s: %s", server,
 		     errno == ECONNREFUSED ? "the server refuses the connection" : strerror(errno));
-	/* how many READs may be outstanding was agreed on while the connection was made */
+	/* rdma_cm has negotiated the number of READs that may be outstanding */
 	if (ibv_query_qp(c->id->qp, &attr, IBV_QP_MAX_QP_RD_ATOMIC, &init))
 		stop(STORE_FAILED, "%s: cannot query the queue pair", server);
 	c->reads = attr.max_rd_atomic;

@@ -32,11 +32,11 @@
  * @read:   from the server (get), or to the server (put)
  * @fd:     local file
  * @stream: @fd has no offsets (standard input or output, pipe)
- * @offset: first byte of the export
- * @start:  first byte of the local file
- * @length: bytes to copy by RDMA; the export's tail is not one of them
- * @buffer, @mr: DEPTH * CHUNK bytes; or the local file's region, whose addresses are offsets
- *          from @start, and no @buffer (--direct)
+ * @offset: byte of the export at which the copy begins
+ * @start:  byte of the local file at which the copy begins
+ * @length: bytes to copy by RDMA, without the export's tail
+ * @buffer, @mr: DEPTH * CHUNK bytes and their region.  With --direct: no @buffer; @mr is the region
+ *          of the local file, whose addresses are offsets from @start
  * @lengths: bytes of the operation in each slot
  * @begun:  bytes whose operation was posted
  * @done:   bytes that have been copied
@@ -89,7 +89,7 @@ static void show_progress(struct copy *copy, bool last)
 		fprintf(stderr, "  %" PRIu64 ":%02" PRIu64 " left   ", left / 60, left % 60);
 }
 
-/* Return: 0, or -1 with errno; bytes that are missing at the end of a file are EIO. */
+/* Return: 0, or -1 with errno; EIO: the file ends before the last byte. */
 static int move_all(const struct copy *copy, uint8_t *at, size_t length, uint64_t offset)
 {
 	ssize_t moved;

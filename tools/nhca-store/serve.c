@@ -22,14 +22,14 @@
 
 #include "export.h"
 
-/* Requests that a client may send before it has got a reply; the client of this command sends 1 */
+/* Requests that a client may send before it receives a reply; the client of this command sends 1 */
 #define REQUESTS	2
 /*
  * Local ACK timeout of the server's queue pairs, 4.096 us * 2^16 = 268 ms.  The server sends only
- * replies and checks, for which a client never waits for its disk.
+ * replies and WRITEs of 0 bytes, which the client's device acknowledges without access to a disk.
  */
 #define ACK_TIMEOUT	16
-/* wr_id of the WRITE of 0 bytes that checks whether the client is there */
+/* wr_id of the WRITE of 0 bytes that checks whether the client's host still answers */
 #define KEEPALIVE	REQUESTS
 
 /* A pool of the server, for all connections of a device */
@@ -218,7 +218,7 @@ static int post_reply(struct connection *c, unsigned int slot, uint32_t bytes)
 	return ibv_post_send(c->id->qp, &wr, &bad);
 }
 
-/* Posts a WRITE of 0 bytes, which fails if the client's host is gone, and changes nothing there. */
+/* Posts a WRITE of 0 bytes, which changes no memory and fails if the client's host is gone. */
 static int post_keepalive(struct connection *c)
 {
 	struct ibv_send_wr wr = {
@@ -512,7 +512,10 @@ static void listen_for_clients(const struct store_config *config)
 {
 	const char *address = config->address;
 
-	/* "::" accepts IPv4 as well.  Without an address, rdma_getaddrinfo() returns only IPv4's. */
+	/*
+	 * "::" accepts connections over IPv4 as well.  It is given here, because without an address
+	 * rdma_getaddrinfo() returns only the IPv4 address 0.0.0.0.
+	 */
 	if (address ? !listen_on(address, config->port) :
 	    !listen_on("::", config->port) || !listen_on("0.0.0.0", config->port))
 		return;

@@ -26,7 +26,7 @@
 enum store_op {
 	STORE_LIST = 1,		/* describe the export number @index */
 	STORE_OPEN = 2,		/* register the export @name for this connection */
-	STORE_SYNC = 3,		/* make durable what was written before */
+	STORE_SYNC = 3,		/* make durable all bytes that were written before the request */
 	STORE_READ_TAIL = 4,	/* read the tail of the open export */
 	STORE_WRITE_TAIL = 5,	/* write the tail of the open export */
 };
@@ -124,7 +124,7 @@ struct store_range {
  * @path:   file or block device
  * @write:  clients may write
  * @sync:   each WRITE is durable before it is acknowledged
- * @offset: first byte of the file
+ * @offset: byte of the file at which the export begins
  * @size:   bytes; 0: up to the end of the file
  * @allow, @allows: who may open the export
  */
@@ -145,7 +145,7 @@ struct store_export {
  * @port:    port
  * @pool:    bytes of the pool of each device
  * @connections: maximum number of connections
- * @keepalive: seconds without a request after which the server checks that the client is there
+ * @keepalive: seconds without a request after which the server checks whether the client is there
  */
 struct store_config {
 	char *address;
@@ -186,7 +186,7 @@ int serve(const struct store_config *config);
  * @channel, @cq: completions of both queues
  * @send, @recv: buffers of the request and of its reply
  * @mr:    the region of both buffers
- * @sent:  the request has left @send
+ * @sent:  the request was sent, so @send can be filled in again
  * @received: bytes of the reply in @recv; 0: it has not arrived
  * @reads:  number of READs that may be outstanding
  * @open:   the last reply to STORE_OPEN, in host byte order
@@ -256,10 +256,10 @@ int client_rdma(struct store_client *c, enum ibv_wr_opcode opcode, uint64_t offs
 /**
  * client_poll - poll one completion
  * @c: the connection
- * @wr_id: output: that of client_rdma(); 2^32 or more: the completion belongs to a request
- * @wait: wait until there is one
- * Return: 1: @wr_id is set; 0: there is none; -1: an operation has failed, and the function has
- * printed why.
+ * @wr_id: output: the @wr_id of client_rdma(); 2^32 or more: the completion belongs to a request
+ * @wait: wait until there is a completion
+ * Return: 1: @wr_id is set; 0: there is no completion; -1: an operation has failed, and the
+ * function has printed why.
  */
 int client_poll(struct store_client *c, uint64_t *wr_id, bool wait);
 
@@ -267,7 +267,7 @@ int client_poll(struct store_client *c, uint64_t *wr_id, bool wait);
 
 /**
  * struct copy_options - options of get and put
- * @offset: first byte of the export
+ * @offset: byte of the export at which the copy begins
  * @length: bytes; UINT64_MAX: up to the end of the export (get) or of the file (put)
  * @direct: move the bytes between the local disk and the network without a buffer
  * @quiet:  no progress

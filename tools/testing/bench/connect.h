@@ -49,8 +49,8 @@ static void ud_connect(struct ibv_qp *qp)
 }
 
 /*
- * Agree on the address of the passive end: the peer of the active end's TCP socket, with another
- * port.
+ * Agree on the address at which the passive end listens: the address to which the active end has
+ * connected its TCP socket, with another port.
  */
 static void iwarp_meet(void)
 {
@@ -73,7 +73,7 @@ static void iwarp_meet(void)
 
 /*
  * Both ends connect their queue pairs in the same order. The rdma_cm_id exists until the program
- * ends. Retry with another local port if rdma_cm has chosen one that TCP still has in use.
+ * ends. If rdma_cm has chosen a local port that TCP still uses, retry: a new id has another port.
  */
 static void iwarp_connect(struct ibv_qp *qp)
 {

@@ -202,8 +202,8 @@ static double fairness(void)
 }
 
 /*
- * Return: true if the peer has received all SENDs of UC or UD, except for the last ones of each
- * queue pair, which are too few for a credit message.
+ * Return: true if credit messages show that the peer has received all SENDs of UC or UD, except for
+ * the last ones of each queue pair, which are too few for a credit message. For RC, always true.
  */
 static bool all_came(void)
 {
@@ -300,7 +300,7 @@ static void stream_run(void)
 	struct sched_param param = {};
 	uint64_t begun;
 
-	/* if both ends share a CPU, neither should preempt the other for each message */
+	/* a batch task does not preempt the other end for each message if both share a CPU */
 	sched_setscheduler(0, SCHED_BATCH, &param);
 
 	if (!peer_host) {
@@ -392,7 +392,7 @@ static void pingpong_run(void)
 
 /* ---- both ends ---- */
 
-/* What the other end accesses: the memory, or a region of a file whose blocks take 1 MiB. */
+/* Return: the place that the other end accesses: the memory, or with -f a region of the file. */
 static struct address target(void)
 {
 	struct nhcadv_direct_pool_init_attr pool = { .blocks = 256 };

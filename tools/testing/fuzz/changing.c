@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A sender that shares memory with the receiver changes the headers of a packet while they are
- * decoded: the decoded fields must still fit together, because they are used without further
- * checks.
+ * A sender that shares memory with the receiver changes the headers of a packet while the receiver
+ * decodes them. The decoded fields must still fit together, because the receiver uses them without
+ * further checks.
  *
  * usage: changing SECONDS
  */

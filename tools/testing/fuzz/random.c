@@ -119,8 +119,8 @@ int main(int argc, char **argv)
 	printf("%llu opcodes: %llu accepted\n", bytes, accepted);
 
 	/*
-	 * The run proves nothing if a result never occurred, or if no packet of an opcode was
-	 * accepted.
+	 * Fail if a result never occurred, or if no packet of some opcode was accepted: then the
+	 * run has not tested the code for it.
 	 */
 	for (i = 0; i <= NHCA_DECODE_LENGTH; i++) {
 		if (!results[i]) {

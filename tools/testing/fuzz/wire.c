@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Checks that must hold for the wire decoder and the opcode sequence with any
- * bytes.  libFuzzer and random.c call them.
+ * Calls the wire decoder and the check of the opcode sequence with any bytes, and checks their
+ * results.  libFuzzer and random.c call these functions.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,9 +18,10 @@
 } while (0)
 
 /*
- * Clear the reserved bits, which the decoder does not keep: in BTH byte 8, DETH byte 4, XRCETH byte 0,
- * FETH bits 31:6, the last 16 bytes of a CNP, RXETH byte 40 (except of kinds with a third party), bytes 1 to 3
- * after the RXETH of a status, and byte 32 after that of a third-party request or challenge
+ * Clear the reserved bits, which the decoder does not store, so the encoder writes zeros there: in
+ * BTH byte 8, DETH byte 4, XRCETH byte 0, FETH bits 31:6, the last 16 bytes of a CNP, RXETH byte 40
+ * (bit t, in kinds that cannot have a third party), bytes 1 to 3 after the RXETH of a status, and
+ * byte 32 after the RXETH of a third-party request or challenge.
  */
 static void clear_reserved(const struct nhca_opinfo *info, u8 *p)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Scenarios for the faults that were found in the reliable messages. */
+/* Scenarios: each tests a fault that was once found in the library of reliable messages. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -353,7 +353,7 @@ static void post_both_ways(uint32_t peers)
 	}
 }
 
-/* Two busy peers hold all rCxts of a device when a third peer connects. */
+/* Two busy peers hold almost all rCxts of a device when a third peer connects. */
 static void call_back(uint64_t seed)
 {
 	struct world_attr attr = two;
@@ -397,7 +397,7 @@ static uint32_t lose_left;
 
 static bool lose_sends(struct sim_packet *p)
 {
-	/* Only sends of node 0: the other packets of this scenario are shorter than 300 bytes. */
+	/* Lose only sends of node 0: other packets of this scenario are shorter than 300 bytes. */
 	if (p->kind != SIM_PACKET || p->length < 300 || !lose_left)
 		return false;
 	lose_left--;
@@ -547,8 +547,8 @@ static void failover_asleep(uint64_t seed)
 }
 
 /*
- * One of two paths delays its packets by 700 ms, so that the library writes their bytes over the
- * other path.  These writes must not complete while the delayed packets refer to their memory.
+ * One of two paths delays its packets by 700 ms, so the library sends the writes again over the
+ * other path.  A write must not complete while its delayed packets refer to its memory.
  */
 static void failover_kept(uint64_t seed)
 {
@@ -570,8 +570,8 @@ static void failover_kept(uint64_t seed)
 }
 
 /*
- * The writer loses a device.  Without a channel it cannot cancel the abandoned writes of the
- * device.
+ * A device of the writer is removed.  The writer then has no channel on which it could cancel the
+ * writes of this device.
  */
 static void failover_removed(uint64_t seed)
 {
@@ -589,7 +589,7 @@ static void failover_removed(uint64_t seed)
 	close_done(1200);
 }
 
-/* ---- turns and sleep ---- */
+/* ---- fairness and sleep ---- */
 
 static void fairness(uint64_t seed)
 {

@@ -17,9 +17,9 @@
  * struct move - a move that was posted
  * @manager, @from, @to: numbers of the nodes; @source, @target: slots
  * @seed:   seed of the bytes
- * @closed: memory protection of the target must refuse it
- * @cancelled: it may complete with ECANCELED; @dropped: it gets no completion
- * @done:   it has completed
+ * @closed: memory protection of the target must refuse the move
+ * @cancelled: the move may complete with ECANCELED; @dropped: it gets no completion
+ * @done:   the move has completed
  */
 static struct move {
 	uint32_t manager, from, to, length;
@@ -133,7 +133,7 @@ static void cancel_move(struct move *v)
 
 	if (v->done || v->dropped || !peer->msg)
 		return;
-	/* ENOENT: the move has failed already, and waits for source and target */
+	/* ENOENT: the move has failed already, and completes when source and target are fenced */
 	if (!nhcadv_msg_cancel(peer->msg, MOVE_ID + (v - moves)))
 		v->cancelled = true;
 }
@@ -401,11 +401,11 @@ static void unsupported(uint64_t seed)
 
 	open_three(seed, 1, 0);
 	world.nodes[1].devices[0]->moves = false;
-	/* the library of the target learns that when it opens the device */
+	/* the library queries a device only when it opens it, so create the nodes again */
 	world_close();
 	open_three(seed, 1, 1000000);
 	begin();
-	/* the manager has no moves either, so nothing is posted */
+	/* the device of the manager does not support moves either, so nothing is posted */
 	if (nhcadv_msg_move(world.nodes[2].ep, world.nodes[2].peers[0].msg, 0,
 			    world.nodes[2].peers[1].msg, 0, 1, 1, 0) != EOPNOTSUPP)
 		fail("a move without support can be posted");
@@ -414,7 +414,7 @@ static void unsupported(uint64_t seed)
 	finish(100);
 }
 
-/* One of two paths of the target dies in the middle of the moves. */
+/* One of two paths of the target fails in the middle of the moves. */
 static void path_dies(uint64_t seed)
 {
 	uint32_t i;

@@ -5,11 +5,12 @@
  * and random numbers.
  *
  *	sim_net.c	clock, events, random numbers, links between devices
- *	sim_adapter.c	channels with rCxts, tid rules and FIFOs, after
+ *	sim_adapter.c	channels with rCxts, tid rules and FIFOs, a model of
  *			drivers/infiniband/sw/nhca/rcxt
  *	sim_rcxt.c	the pool of rCxts
- *	sim_third.c	third-party transfers, after third.c
- *	sim_zcopy.c	zero-copy references of packets, and notices that wait for them
+ *	sim_third.c	third-party transfers, a model of rcxt/third.c of the driver
+ *	sim_zcopy.c	zero-copy references of packets, and notices that wait until the references
+ *			are released
  *	sim_verbs.c	the verbs that msg_port.c calls
  *	world.c		endpoints, messages and checks for scenarios and histories
  *	cases.c		one scenario for each fault that has been found
@@ -42,7 +43,8 @@ enum sim_kind {
 
 /*
  * The zero-copy reference of one packet of a write to its payload. The reference is held until the
- * packet arrives or is lost, as on a veth pair, or with a queueing discipline that delays packets.
+ * packet arrives or is lost. A real packet holds its reference for so long on a veth pair, or in a
+ * queueing discipline that delays packets.
  */
 struct sim_zcopy {
 	struct list_node node;		/* in sim_channel.zcopies, oldest first */
@@ -209,10 +211,10 @@ struct sim_channel {
 	int batch_error;		/* errno for ibv_wr_complete() */
 	struct list_head sending, zcopies;
 	uint64_t zcopy_seq;		/* number of the last zero-copy reference */
-	uint32_t releasing;		/* upper bound of the number of rCxts in RC_RELEASING */
+	uint32_t releasing;		/* at most this many rCxts are in RC_RELEASING */
 	bool zcopy_waits;		/* the next release of a reference kicks the channel */
 	bool cancelling;		/* the next work request is a cancel that waits */
-	uint64_t cancel_zcopy;		/* the last reference that this cancel waits for */
+	uint64_t cancel_zcopy;		/* number of the last reference that the cancel waits for */
 	bool turn_pending;
 	union ibv_gid targets[NHCADV_MAX_TARGETS];
 	uint32_t num_targets;
@@ -233,7 +235,8 @@ void sim_zcopy_wait(struct sim_channel *ch);
 bool sim_zcopy_of(const uint8_t *bytes, uint32_t length);
 void sim_zcopy_put(struct sim_zcopy *z);
 /**
- * sim_notice_wait - complete a write for which the notice came, after its references are released
+ * sim_notice_wait - complete a write whose notice has arrived: now, or in RC_RELEASING, when the
+ * references of its packets are released
  */
 void sim_notice_wait(struct sim_channel *ch, struct sim_rcxt *rc);
 /** sim_notice_complete - complete the writes in RC_RELEASING whose references are released */
@@ -252,7 +255,7 @@ int sim_third_take(struct sim_channel *ch, const struct sim_wqe *w);
 void sim_third_request(struct sim_channel *ch, const struct sim_packet *x);
 /** sim_third_notice - Return: true if the notice belongs to a move of the rCxt */
 bool sim_third_notice(struct sim_channel *ch, struct sim_rcxt *rc, const struct sim_packet *x);
-/** sim_third_tell - tell the manager that the source sends nothing more of a transfer */
+/** sim_third_tell - send the manager a status: the source sends nothing more of a transfer */
 void sim_third_tell(struct sim_channel *ch, const struct sim_packet *head, uint64_t rcxt,
 		    uint8_t status);
 /** sim_third_allowed - Return: true if the channel may send to the target */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The pool and the state of rCxts, after pool.c and tid.c of drivers/infiniband/sw/nhca/rcxt. */
+/* The pool and states of rCxts: a model of pool.c and tid.c in drivers/infiniband/sw/nhca/rcxt. */
 #include <errno.h>
 #include <string.h>
 

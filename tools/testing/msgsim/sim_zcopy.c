@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Zero-copy references of packets to the payload of writes, and notices that wait for their
- * release, after net/zcopy.c and rcxt/notice.c of drivers/infiniband/sw/nhca.
+ * release: a model of net/zcopy.c and rcxt/notice.c of drivers/infiniband/sw/nhca.
  */
 #include <stdlib.h>
 

@@ -348,8 +348,8 @@ static void op_written(struct node *node, const struct nhcadv_msg_completion *wc
 /* ---- nodes ---- */
 
 /*
- * Repeat the exchange: the peer does not yet have the address of a channel that is created after
- * the exchange.
+ * Exchange the addresses again if the peer is still unreachable: a channel may have been created
+ * after the last exchange, which did not have its address.
  */
 static void exchange_event(void *arg, uint64_t number)
 {
@@ -476,7 +476,10 @@ void node_exchange(uint32_t a, uint32_t b)
 		nhcadv_msg_reconnect(world.nodes[a].peers[b].msg, bytes, size);
 }
 
-/* Bytes of an abandoned write may be placed until the peer has also disconnected. */
+/*
+ * When the peer has also disconnected, no byte of an abandoned write may be placed any more: from
+ * then on the bytes of its slot must not change.
+ */
 static void settle(struct op *op)
 {
 	if (op->remote >= 0 && !world.nodes[op->to].peers[op->from].msg) {

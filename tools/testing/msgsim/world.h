@@ -28,7 +28,7 @@ enum op_kind { OP_WRITE, OP_READ, OP_SEND };
  * @closed: memory protection of the peer must refuse it
  * @cancelled: cancel() was called
  * @done:   it has completed, with @status
- * @told:   the program of the peer got the send or the notice
+ * @told:   the program of the peer got the completion of the send or of the notice
  * @dropped: its peer was disconnected before it completed
  */
 struct op {

@@ -54,10 +54,9 @@ void publish(struct end *a)
 static struct end a, b;
 
 /*
- * Polls a second, while the bystander is alone.  A busy host may give the whole guest little CPU
- * time, for minutes.  So the time that a completion may take is not only a number of seconds, but
- * also the number of polls in so many seconds: the bystander polls as slowly as the rest of the
- * guest runs.
+ * Polls a second, measured while the bystander runs alone.  A busy host may give the whole guest
+ * little CPU time for minutes, and the bystander then also polls less often.  So a completion is
+ * late only after 3 * PATIENCE seconds and after the number of polls in as many seconds alone.
  */
 static double poll_rate;
 
@@ -236,7 +235,7 @@ const char *attack(const struct attack *a, unsigned int seed)
 		_exit(0);
 	}
 	waitpid(pid, &status, 0);
-	/* an attack may have stopped the bystander to have the machine for itself */
+	/* an attack may have stopped the bystander, to have all CPUs for itself */
 	if (judge.bystander)
 		kill(judge.bystander, SIGCONT);
 	if (WIFSIGNALED(status) && WTERMSIG(status) != a->signal) {

@@ -248,7 +248,7 @@ static void find_rings(struct end *e, const struct map *maps, int n)
 	double until = now() + PATIENCE;
 	int done = 0, want = e->srq ? 2 : 4;
 
-	/* a QP in the error state flushes requests, and their slots keep what was written */
+	/* a QP in the error state flushes requests without a change of their slots */
 	end_modify(e, IBV_QPS_INIT, 0, false);
 	end_modify(e, IBV_QPS_ERR, 0, false);
 	post_recv(e, MAGIC + 16, e->buf, 64);
@@ -392,7 +392,7 @@ void drain(struct end *e)
 	store(&e->cqr.hdr->cons, load(&e->cqr.hdr->prod));
 }
 
-/* Return: true if @type was raised; acknowledges all events that are there. */
+/* Return: true if an event of @type was raised.  Reads and acknowledges all pending events. */
 bool saw_event(struct end *e, enum ibv_event_type type)
 {
 	struct ibv_async_event event;

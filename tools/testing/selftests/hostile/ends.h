@@ -30,7 +30,7 @@
 #define INLINE		128
 #define QKEY		0x11111111
 #define REGION		(64 * 1024)
-#define FENCE		4096		/* bytes on each side of a region that nobody may write */
+#define FENCE		4096		/* guard bytes on each side of a region; must not change */
 #define FENCE_BYTE	0xa7
 #define MAGIC		0x6e6863615f747374ULL
 #define PATIENCE	10.0		/* seconds to wait for an expected change */
@@ -86,7 +86,7 @@ struct end {
 extern const char *device_name;
 extern int gid_index;
 
-/* slots in the queues of QPs that will be made */
+/* number of slots in each queue of QPs that are made from now on */
 extern uint32_t depth;
 
 extern struct shared *shared;

@@ -4,7 +4,7 @@
  *
  *   greedy DEVICE KIND JOB [BOUND]
  *
- * KIND: rcxts; bitmaps: of reads that nobody answers; cqs: CQs of 4 MiB; qps: QPs with the longest
+ * KIND: rcxts; bitmaps: of reads that get no answer; cqs: CQs of 4 MiB; qps: QPs with the longest
  * queues; dm: KiB of device memory; groups: multicast groups; members: QPs of one multicast group;
  * objects: all objects of each kind; deferred: datagrams into an on-demand region of
  * the file GREEDY_FILE; quantum: writes of 60 KiB, 1,024 at a time on each of 16 channels, until
@@ -50,8 +50,8 @@ static struct channel *channel_new(void)
 }
 
 /*
- * After a refusal acquire fewer rCxts at a time, down to one.  Then continue with a new channel,
- * until a new channel gets none.
+ * After a refusal acquire fewer rCxts at a time, down to one.  If one is refused, continue with a
+ * new channel.  End when a new channel gets no rCxt.
  */
 static uint64_t take_rcxts(int *error)
 {
@@ -359,7 +359,7 @@ static uint64_t take_deferred(int *error)
 	snprintf(go, sizeof(go), "%s.go", getenv("GREEDY_FILE"));
 	while (access(go, F_OK))
 		usleep(10000);
-	/* from here on nothing may change the address space, which the page fault keeps locked */
+	/* from here on a change of the address space would wait: the page fault holds its lock */
 	for (n = 0; n < DEFER_PACKETS; n++)
 		for (i = 0; i < DEFER_QPS && taken < bound; i++) {
 			send.wr.ud.remote_qpn = qps[i]->qp_num;

@@ -63,16 +63,14 @@ static void sq_indices(void)
 		ahead[1] = a.sqr.entries + 1;
 		for (i = 0; i < COUNT(ahead); i++) {
 			connect_ends(&a, &b);
-			/*
-			 * post a valid request first, so that there is an index before this request
-			 */
+			/* first post a valid request, so that an index lower by one exists */
 			good_wqe(&a, &b, 1);
 			publish(&a);
 			store(&a.sqr.hdr->prod, load(&a.sqr.hdr->prod) + ahead[i]);
 			ring_sq(&a);
 			/*
-			 * an index that is lower by one is valid until the first request has
-			 * completed
+			 * the index that is lower by one is still valid if the request has not
+			 * completed: then the QP need not enter the error state
 			 */
 			if (i || load(&a.sqr.hdr->cons) == load(&a.sqr.hdr->prod) + 1)
 				wait_broken(&a, "producer index out of range");
@@ -205,7 +203,7 @@ static void cq_overrun(void)
 	pair_destroy(&a, &b);
 }
 
-/* The kernel posts completions at the right place, whatever user space writes into the CQ. */
+/* The kernel must post completions at the right place, whatever user space writes into the CQ. */
 static void cq_random(void)
 {
 	uint32_t cons, prod;
@@ -395,8 +393,8 @@ static void scribbled(void)
 }
 
 /*
- * Keep the rings full, so that a kernel without a bound would follow this producer.  Stop after
- * four times the allowed time, so that such a kernel fails the test instead of hanging it.
+ * Keep the rings full, so that a doorbell whose work has no bound would never return.  Stop after
+ * four times the allowed time, so that the test then fails instead of hanging.
  */
 static void *produce(void *arg)
 {
@@ -442,10 +440,10 @@ static void endless(void)
 	uint32_t slots;
 	int t, i, n;
 
-	/* stop the bystander, as if producer and kernel had a CPU each */
+	/* stop the bystander, so that the producer and the doorbell have a CPU each */
 	if (shared->bystander)
 		kill(shared->bystander, SIGSTOP);
-	/* queues so long that the kernel does not find one empty when the producer pauses */
+	/* use long queues, so that they do not become empty while the producer does not run */
 	depth = 32768;
 	for (t = 0; t < COUNT(types); t++) {
 		for (i = 0; i < COUNT(states); i++) {

@@ -7,8 +7,8 @@
  * One hostile process after the other makes queue pairs and a channel on DEVICE.  Then it acts in
  * an order drawn from its seed: it posts requests with random fields, writes anywhere into the
  * mapped rings, posts channel work requests of any size, changes states, and makes and destroys
- * objects.  Every second process is killed meanwhile.  The results of its calls do not matter.  The
- * bystander, on its own device, moves data and checks each byte.
+ * objects.  Every second process is killed while it acts.  The results of its calls do not matter.
+ * The bystander, on its own device, moves data and checks each byte.
  */
 #include "attack.h"
 
@@ -49,7 +49,7 @@ static uint64_t wild(void)
 	return rnd() % 2 ? usual[rnd() % COUNT(usual)] : rnd() >> rnd() % 64;
 }
 
-/* ---- creation; a process works without objects that it did not get ---- */
+/* ---- creation; if an object cannot be created, the process continues without it ---- */
 
 static void channel_make(void)
 {

@@ -12,7 +12,7 @@
  * within WINDOW of the PSN of the connection, because such a packet would count as a packet of the
  * connection. The program ends after COUNT packets or on SIGTERM.
  *
- *   -w	on-path attacker: the PSNs are those that were seen
+ *   -w	on-path attacker: the copies keep the PSNs of the captured packets
  *   -k	only capability bits and syndromes of acknowledgments
  *   -6	only packets over IPv6
  */

@@ -59,10 +59,10 @@ struct done {
 extern struct channel_sizes channel_sizes;
 extern uint32_t job;
 
-/* The program recovers its device while it makes channels, so a new channel may be reset. */
+/* The program recovers its device at any time, so a new channel may be in the error state. */
 extern bool recoveries;
 
-/* entries of the CQs of channels that will be made */
+/* number of entries of each CQ of channels that are made from now on */
 extern uint32_t cq_entries;
 
 struct ibv_qp *make_qp(struct ibv_cq *scq, struct ibv_cq *rcq, uint32_t of_job, uint32_t frames);
@@ -93,7 +93,7 @@ void expect_nothing(struct ibv_cq_ex *cq, uint32_t ms, const char *what);
 const struct nhcadv_frame *expect_frame(struct channel *c, uint64_t cookie, uint32_t *index,
 					const char *what);
 
-/* Of two counters one must rise, or both together, by exactly @by since @before. */
+/* The sum of two counters must rise by exactly @by since @before. */
 void wait_count(struct channel *c, const struct nhcadv_channel_info *before,
 		enum nhcadv_channel_counter one, enum nhcadv_channel_counter or_other, uint64_t by,
 		const char *what);

@@ -18,7 +18,7 @@ void die(const char *format, ...)
 	va_start(args, format);
 	vsnprintf(why, sizeof(why), format, args);
 	va_end(args);
-	/* without a plan: the program ends before its other tests */
+	/* do not print the plan, because the program ends before its other tests */
 	ktap_notok(why, "%s%s", program, peer_host ? " (client)" : "");
 	exit(1);
 }

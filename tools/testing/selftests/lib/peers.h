@@ -72,7 +72,7 @@ unsigned int patience_s(void);
 uint64_t now_ns(void);
 uint64_t mix(uint64_t z);
 
-/* splitmix64: repeats for a seed */
+/* Return: the next number of splitmix64; the same seed gives the same numbers. */
 uint64_t rnd(void);
 
 void sock_open(void);

@@ -217,8 +217,9 @@ static int wq_ready(void)
 }
 
 /*
- * The handles of two queues need no padding.  If the core (6.1 to 7.3) has no memory to check that
- * padding is zero, it returns EOPNOTSUPP.
+ * The table has two queues, because two handles fill 8 bytes and the command then has no padding.
+ * With padding, the core (6.1 to 7.3) returns EOPNOTSUPP if it has no memory to check that the
+ * padding is zero.
  */
 static int table_make(void)
 {
@@ -365,7 +366,7 @@ static int frame_send(void)
 
 static int frame_drop(void) { return qp_drop() ?: mr_drop(); }
 
-/* Without memory the requester retries, so the frame must be sent within 3 s. */
+/* If an allocation of the requester fails, it retries, so the frame must be sent within 3 s. */
 static int frame_ended(void)
 {
 	struct ibv_wc wc;
@@ -388,7 +389,7 @@ static char rules[128];
 
 static int rule_make(void) { return nth_write(rules, "add drop opcode response every 1000000"); }
 static int rule_drop(void) { return nth_write(rules, "clear"); }
-/* This rule counts the packets of each QP and delays each millionth, which no test reaches. */
+/* The rule counts the packets of each QP.  No test sends the million packets that a hit needs. */
 static int rule_any(void) { return nth_write(rules, "add delay 1 every 1000000"); }
 
 /* ---- modules ---- */
@@ -497,7 +498,7 @@ static int odp_write(void) { return data_of(&odp, IBV_WR_RDMA_WRITE, SIZE / 2, 0
 static int odp_read(void) { return data_of(&odp, IBV_WR_RDMA_READ, SIZE / 2, 0); }
 static int odp_send(void) { return data_of(&odp, IBV_WR_SEND, SIZE / 2, 0); }
 
-/* A datagram may be lost when memory is short.  Then its receive is still posted. */
+/* 1 while a receive is posted: it stays posted if a failed allocation has lost the datagram. */
 static int ud_waiting;
 
 static int ud_prepare(void)
@@ -616,7 +617,7 @@ static void chan_poll(struct ibv_cq_ex *q, enum nhcadv_wc_kind kind, struct chan
 
 	if (ibv_start_poll(q, &attr))
 		return;
-	/* a READ without memory for its bitmap completes with an error */
+	/* a READ completes with an error if the allocation of its bitmap fails */
 	if (!q->status || (injected && q->status == IBV_WC_GENERAL_ERR))
 		seen->local += nhcadv_wc_read_kind(dv) == NHCADV_WC_LOCAL;
 	if (!q->status)
@@ -632,8 +633,8 @@ static struct chan_seen chan_wait(struct chan *c, struct ibv_cq_ex *q, enum nhca
 	struct chan_seen seen = {};
 
 	/*
-	 * wait at most 200 ms for a transfer that may be lost, but 5 s for the completion of the
-	 * request
+	 * Wait 5 s for both completions.  If an allocation was failed, the transfer may be lost:
+	 * then wait only 200 ms after the completion of the request.
 	 */
 	while ((!seen.local || !seen.done) &&
 	       now - begun < (injected && seen.local ? 200000000ULL : 5000000000ULL)) {
@@ -695,7 +696,7 @@ static int chan_packet(void)
 	return ibv_wr_complete(from.qpx);
 }
 
-/* Packets may be lost when memory is short, but the request completes. */
+/* If an allocation fails, packets may be lost, but the work request must complete. */
 static int chan_ended(struct chan *c, struct ibv_cq_ex *q, enum nhcadv_wc_kind kind, bool bytes)
 {
 	struct chan_seen seen = chan_wait(c, q, kind);

@@ -27,7 +27,7 @@ struct step {
  */
 extern const char *nth_path;
 
-/* The kernel has failed an allocation in the last call. */
+/* True if the kernel has failed an allocation in the last call. */
 extern bool injected;
 
 /* Only every stride-th allocation is failed; 1: each of them. */

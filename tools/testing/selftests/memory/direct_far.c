@@ -6,8 +6,8 @@
  *   client: direct_far [-d DEVICE] [-g GID-INDEX] [-p PORT] -n QPS -m MIB -b BLOCKS HOST
  *
  * The server fills DISK.  Each queue pair of the client reads MIB of it, with several READs at a
- * time, and the client compares all bytes.  The server does nothing meanwhile: it prints the time
- * and the context switches that this has cost its process.
+ * time, and the client compares all bytes.  The server's process sleeps until the client has read
+ * everything.  Then it prints the time, and how much CPU time and how many context switches it had.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

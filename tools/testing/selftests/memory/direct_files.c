@@ -83,7 +83,7 @@ static bool truncate_in_write(struct pair *p, bool holes)
 
 		if (i % 3)
 			cut &= ~(PAGE - 1);
-		/* after the truncation before, the file has holes */
+		/* the previous round has truncated the file, so it has holes: fill them */
 		if (!holes)
 			REQUIRE(pwrite(r.fd, p->a.buf, WRITTEN, 0) == (ssize_t)WRITTEN,
 				"pwrite: %m");
@@ -114,9 +114,9 @@ static bool truncate_holes(struct pair *p)
 
 /* ---- a disk or file system without room ---- */
 
-/* the region has room for its first MiB only */
+/* offset in the region at which there is no room: only its first MiB has blocks */
 #define HOLE	(2 * MIB)
-/* a full file system may have room for some blocks, but not for these */
+/* bytes of a WRITE for which a full file system has no room, though it may have some blocks left */
 #define MUCH	(2 * MIB - PAGE)
 
 static bool wr_ends(struct pair *p, struct region *r, uint64_t off, uint32_t len,
@@ -135,7 +135,7 @@ static bool begin(struct pair *p, struct region *r, unsigned int flags)
 	       make_pair(p, (struct pair_opts){ .size = BUF });
 }
 
-/* WRITEs with SYNC that need room fail with ENOSPC, and others do not. */
+/* With SYNC, WRITEs that need new blocks fail with ENOSPC; WRITEs to existing blocks succeed. */
 static bool full_sync(struct pair *p)
 {
 	struct nhcadv_direct_info info;
@@ -155,7 +155,7 @@ static bool full_sync(struct pair *p)
 	       region_close(&r);
 }
 
-/* Without SYNC the blocks are lost, and the next flush says so. */
+/* Without SYNC, blocks for which there is no room are lost, and the next flush returns an error. */
 static bool full_late(struct pair *p)
 {
 	struct nhcadv_direct_info info;

@@ -75,8 +75,8 @@ static bool good_works(struct pair *p)
 }
 
 /*
- * The disk hangs.  Regions of another pool work, and end.  The region of the disk ends when the
- * disk works again, and what was acknowledged is there.
+ * While the disk hangs, regions of another disk and pool work, and can be deregistered.  The region
+ * of the disk ends when the disk works again, and the disk then has all acknowledged bytes.
  */
 static bool hangs(struct pair *p, unsigned int flags)
 {
@@ -122,7 +122,7 @@ static bool hangs(struct pair *p, unsigned int flags)
 	pthread_join(t, NULL);
 	REQUIRE(!closer.ret, "ibv_dereg_mr: %s", strerror(closer.ret));
 	r.mr = NULL;
-	/* a WRITE with SYNC may have lost its region in the meantime */
+	/* with SYNC, the WRITE may fail because its region was deregistered before it ended */
 	if (flags)
 		REQUIRE(wait_any(p->a.cq, &c) && (!c.status || c.status == IBV_WC_REM_ACCESS_ERR),
 			"WRITE: %s", ibv_wc_status_str(c.status));

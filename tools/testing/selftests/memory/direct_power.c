@@ -256,7 +256,7 @@ static bool check(struct pair *p)
 	return true;
 }
 
-/* The check must notice if the bytes are not durable. */
+/* Without durable FLUSHes bytes must be missing, or the check could not find an error. */
 static bool lacks(struct pair *p)
 {
 	unsigned int marks;

@@ -399,7 +399,7 @@ static bool lost_block(struct pair *p)
 	}
 	REQUIRE(info.lost == 1 && info.last_error == EIO && info.last_error_offset == BAD_AT,
 		"%lu blocks are lost", (unsigned long)info.lost);
-	/* its neighbours were written, though one I/O request had them all */
+	/* the blocks before and after it were written, though one I/O request had all of them */
 	return disk_has(r.fd, BAD_AT - 16 * PAGE, 16 * PAGE) &&
 	       disk_has(r.fd, BAD_AT + PAGE, 15 * PAGE) && region_close(&r);
 }
@@ -646,7 +646,7 @@ static bool window(struct pair *p)
 		REQUIRE(wait_any(p->a.cq, &c), "the WRITE does not end");
 		REQUIRE(c.status == IBV_WC_SUCCESS || c.status == IBV_WC_REM_ACCESS_ERR,
 			"WRITE: %s", ibv_wc_status_str(c.status));
-		/* blocks that were full before are on the disk when the region has ended */
+		/* blocks that were complete before the close are on the disk when the region has ended */
 		VERB(ibv_dealloc_mw(mw));
 		VERB(ibv_dereg_mr(r.mr));
 		REQUIRE(pread(r.fd, found, MIB, 0) == (ssize_t)MIB, "pread: %m");

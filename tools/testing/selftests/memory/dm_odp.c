@@ -118,7 +118,7 @@ static bool odp_implicit(struct pair *p)
 	return odp_operations(p, true);
 }
 
-/* A process changes its mappings under a region: later operations use the new pages. */
+/* A process changes the mappings of an on-demand region: later operations use the new pages. */
 static bool odp_changes(struct pair *p)
 {
 	const size_t size = 64 * PAGE;
@@ -683,8 +683,8 @@ static bool remap(uint8_t *buf, size_t size, enum remap how)
 }
 
 /*
- * Registration caches rely on this: a region that is registered after the addresses got other pages
- * uses the new pages, at both ends of an operation.  An older region keeps the pages that it has
+ * A region that is registered after its addresses got other pages uses the new pages, at both ends
+ * of an operation.  Registration caches rely on this.  An older region keeps the pages that it has
  * pinned.
  */
 static bool mapped_anew(struct pair *p, size_t size, enum remap how)

@@ -171,7 +171,7 @@ bool dm_region(struct pair *p)
 	if (!filled(out, 6000, 4))
 		return false;
 
-	/* 8-byte alignment counts in the memory, not in the region, which begins at 100 */
+	/* an atomic must be aligned to 8 bytes of the memory; the region begins at byte 100 */
 	one = ibv_reg_dm_mr(dev.pd, dm, 8192, 16, access);
 	REQUIRE(one, "ibv_reg_dm_mr: %m");
 	there = (struct at){ 8, one };

@@ -87,7 +87,10 @@ static void key_dies(uint32_t key)
 	old_keys[nold++ % OLD_KEYS] = key;
 }
 
-/* A new object may get the number of an old key, by chance or because the owner chose it. */
+/*
+ * Forget an old key: a new object has the same number, by chance or because the owner chose it, so
+ * the key is valid again.
+ */
 static void key_lives(uint32_t key)
 {
 	for (uint32_t i = 0; i < OLD_KEYS; i++)
@@ -447,7 +450,10 @@ struct target {
 	const char *what;
 };
 
-/* A key and the bytes to which it gives access: none if it is old, unknown, or of another domain */
+/*
+ * Return: a key, and the bytes and rights to which it gives access.  A key that is old or unknown,
+ * or belongs to another protection domain, gives no rights.
+ */
 static struct target some_key(void)
 {
 	uint32_t dice = rnd() % 100;

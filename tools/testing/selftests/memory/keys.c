@@ -136,7 +136,7 @@ static void replay(const char *what, uint32_t count)
 {
 	uint32_t i, n = 0;
 
-	/* a number may be in use again, and then it is a valid key */
+	/* skip numbers that are in use again, because they are valid keys */
 	for (i = 0; i < count; i++)
 		if (!is_live(replayed[i]))
 			replayed[n++] = replayed[i];

@@ -60,7 +60,7 @@ void channels_make(void)
 	chans_meet();
 }
 
-/* Write a fault rule, or "clear", for the peer's device. */
+/* Add a fault rule to the peer's device, or remove all its rules: @text is "clear". */
 static void chan_faults(const char *text)
 {
 	char path[128];
@@ -199,8 +199,9 @@ static void chan_ask(void)
 }
 
 /*
- * Wait for the completions, and cancel the transfers that are still open after 100 ms, because a
- * notice may be lost.  Without notices the work requests complete; then wait for 10 s.
+ * Wait 100 ms for the completions of transfers, and then cancel the transfers that are still open,
+ * because a notice may be lost.  With CH_POSTED there are no notices: wait 10 s for the completions
+ * of the work requests, none of which can be lost.
  */
 static void chan_wait(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A part of late_reads.c: channels.  Their buffers are returned by a notice, by a status if the
- * notice is lost, by the completion of the work request if there is no notice, by a cancel, by the
- * close of the channel, or, if the peer reads them, by deregistration.
+ * A part of late_reads.c: channels.  A buffer is returned to its owner by one of these events: a
+ * notice; a status, if the notice is lost; the completion of a work request without a notice; a
+ * cancel; the close of the channel; or, for a buffer that the peer reads, deregistration.
  */
 #ifndef LATE_CHANNELS_H
 #define LATE_CHANNELS_H

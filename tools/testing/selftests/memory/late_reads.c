@@ -124,8 +124,8 @@ static void connect_half(struct ibv_qp *qp, int which, const struct lane *l, uin
 }
 
 /*
- * The ACKs of a lane that ends with RETRY go to a QPN that does not exist: the peer receives
- * messages that the sender gives up.
+ * Connect both ends.  The ACKs of a lane that ends with RETRY go to a QPN that does not exist, so
+ * the sender gives up messages that the peer has received.
  */
 static void lane_connect(struct lane *l)
 {
@@ -163,7 +163,7 @@ static void message_draw(struct lane *l, uint32_t i)
 	};
 	struct message *m = &l->messages[i];
 	uint32_t longest = l->type == IBV_QPT_UD ? 1024 : LONGEST;
-	/* the driver copies few messages: the test is about the messages that it does not copy */
+	/* send few messages that the driver copies: bytes of a copied message cannot be late */
 	uint32_t shortest = l->type == IBV_QPT_RC && rnd() % 16 ? COPIED + 1 : SHORTEST;
 
 	*m = (struct message){ .at = i * SLOT + rnd() % 4096, .fill = 1 + rnd() % 0x7f,

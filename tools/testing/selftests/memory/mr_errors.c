@@ -141,7 +141,7 @@ static bool too_long(struct pair *p)
 	if (max < 1ULL << 63) {
 		errno = 0;
 		mr = ibv_reg_mr(dev.pd, buf, max + 1, LW);
-		/* the kernel may find out first that it cannot map so much */
+		/* the errno depends on the limit that the kernel checks first */
 		REQUIRE(!mr && (errno == EINVAL || errno == ENOMEM || errno == EFAULT),
 			"%lu bytes: %m", (unsigned long)max + 1);
 	}

@@ -124,14 +124,14 @@ static void large(void)
 	struct ibv_mr *one, *mr;
 	uint32_t i;
 
-	/* memory that all regions share is reported separately */
+	/* register one small region first: it allocates the memory that all regions share */
 	before = kernel_kib();
 	one = ibv_reg_mr(pd, p, SMALL, IBV_ACCESS_LOCAL_WRITE);
 	must(one);
 	first = kernel_kib();
 	printf("# the first region and what all regions share: %+ld KiB\n", first - before);
 	for (i = 0; i < times; i++) {
-		/* other work also allocates and frees memory, so take a median of this as well */
+		/* other processes also allocate and free memory, so the medians count */
 		before = kernel_kib();
 		slab = meminfo("Slab");
 		vmalloc = meminfo("VmallocUsed");

@@ -165,7 +165,7 @@ static void close_key(struct lane *lane)
 			bind_type1(lane, NULL, 0);
 			break;
 		}
-		/* open a new key to the same or other bytes; the caller first checks these bytes */
+		/* the bind that closes the key opens a new key to the same or other bytes */
 		lane->next_half = rnd() % 2 ? lane->half : other_half(lane);
 		lane->next_start = lane->next_half == lane->half ? lane->start :
 				   shifted(lane->next_half);
@@ -278,7 +278,7 @@ static bool notices(void)
 	if (opt.mode != SEND_INV || ibv_poll_cq(work_cq, 1, &wc) < 1)
 		return false;
 	lane = &lanes[wc.wr_id];
-	/* the SEND with invalidate never arrived, because the peer's queue pair failed before */
+	/* no SEND with Invalidate has arrived, because the peer's queue pair failed before */
 	if (wc.status == IBV_WC_WR_FLUSH_ERR)
 		return true;
 	if (wc.status || !(wc.wc_flags & (rxe ? 0xff : IBV_WC_WITH_INV)) ||

@@ -64,7 +64,7 @@ struct lane {
 
 extern struct options opt;
 extern struct lane *lanes;
-extern uint64_t span;	/* ns, about the time that a key is open */
+extern uint64_t span;	/* a key is invalidated after a random time below this, ns */
 extern struct ibv_qp *control, *spare;
 extern struct ibv_cq *control_cq, *work_cq, *inv_cq;
 extern uint8_t *inbox;

@@ -89,8 +89,8 @@ bool binds_refused(struct pair *p)
 		struct completion c;
 
 		/*
-		 * a type 1 window is bound meanwhile, and must stay bound; type 2 cannot be bound
-		 * twice
+		 * Bind a type 1 window, which must stay bound when the next binds are refused. A
+		 * type 2 window stays unbound, because a second bind would always be refused.
 		 */
 		if (!mw || (!i && !bind_to(p, mw, AT, 64, REMOTE)))
 			return false;

@@ -60,8 +60,8 @@ static bool silent_ones(struct pair *p, long *sent, long *again)
 }
 
 /*
- * If the machine stalls, a timer may also request an acknowledgment. Such stalls do not happen in
- * all of the TRIES.
+ * Try several times: in a try in which the machine stalls, a timer may also request an
+ * acknowledgment.
  */
 static bool together(struct pair *p)
 {
@@ -100,8 +100,8 @@ static bool each(struct pair *p)
 
 /*
  * Post an unsignaled WRITE and call @waits, which waits for an operation that needs the WRITE to be
- * acknowledged.  The operation must end before a timer expires.  Each of the TRIES uses a new pair,
- * because the machine may stall, and then a timer may be earlier.
+ * acknowledged.  The operation must end before a timer expires.  Try several times, each time with
+ * a new pair, because a timer may expire first if the machine stalls.
  */
 static bool by_no_timer(struct pair *p, struct pair_opts opts, bool (*waits)(struct pair *p))
 {

@@ -26,7 +26,7 @@ struct block {
 
 static struct block blocks[BLOCKS];
 static int given, live;
-static bool odd;		/* the provider has called an allocator with wrong arguments */
+static bool odd;		/* the provider has called alloc or free with wrong arguments */
 static int refuse_at = -1;	/* number of the call that gets no memory; -1: none */
 static void *answer;		/* returned instead of new memory, unless NULL */
 static int cookie;
@@ -46,7 +46,7 @@ static void *ring_alloc(struct ibv_pd *pd, void *context, size_t size, size_t al
 	*b = (struct block){ .p = answer, .size = size, .type = type, .live = true };
 	if (!answer) {
 		b->p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		/* the kernel must clear the header of the ring, so it must not be 0 before */
+		/* not zeros, so that the test finds a header of a ring that the kernel has not cleared */
 		memset(b->p, 0xa5, size);
 	}
 	given++;
@@ -252,7 +252,7 @@ static bool default_memory(struct pair *p)
 	return exchange(p, MARK, 3) && all_end(p, before);
 }
 
-/* The allocator refuses memory for the send queue, the receive queue, a CQ and an SRQ. */
+/* The allocator refuses memory for each ring in turn: send queue, receive queue, CQ and SRQ. */
 static bool no_memory(struct pair *p)
 {
 	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 10, .max_sge = 1 } };
@@ -312,8 +312,8 @@ static bool bad_memory(struct pair *p)
 }
 
 /*
- * The process unmaps the memory of its rings.  The kernel keeps the pages, and other queue pairs
- * are not affected.
+ * The process unmaps the memory of its rings.  The pages stay pinned, and other queue pairs must
+ * still work.
  */
 static bool taken_away(struct pair *p)
 {
@@ -335,7 +335,7 @@ static bool taken_away(struct pair *p)
 			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == blocks[i].p,
 			"mmap: %m");
 	}
-	/* the rings of @p are out of reach now, and another pair must still work */
+	/* the process cannot access the rings of @p any more; another pair must still work */
 	for (i = 0; i < 100; i++)
 		if (!exchange(&other, i, i))
 			return false;

@@ -164,7 +164,7 @@ static const struct test tests[] = {
 
 int main(int argc, char **argv)
 {
-	/* emulated guests need a minute or two for a message */
+	/* an emulated guest needs minutes for a message of 2^31 bytes */
 	wait_s = 900;
 	return run_tests(tests, sizeof(tests) / sizeof(tests[0]), argc > 1 ? argv[1] : NULL);
 }

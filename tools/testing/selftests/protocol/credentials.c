@@ -25,7 +25,7 @@ static bool all_doorbells(struct pair *p)
 	    !filled(p->b.buf, 1000, 5))
 		return false;
 
-	/* an entry from before the CQ is armed raises the event through a system call */
+	/* arm a CQ that has an unpolled entry: the doorbell must raise the event */
 	if (!post_recv(p, 3, 0, 1000) || !post_send(p, 4, 0, 8, IBV_SEND_SIGNALED) ||
 	    !wait_for(p->a.cq, 4, IBV_WC_SEND, &c))
 		return false;

@@ -181,7 +181,7 @@ static bool lost_for_good(struct pair *p)
 			return false;
 		if (!rdma(p, IBV_WR_RDMA_WRITE, LEN, IBV_WC_RETRY_EXC_ERR))
 			return fail("%s: %s", rules[i], strdup(reason));
-		/* at least one transmission and two retries */
+		/* the rule must have hit the first transmission and both retries */
 		REQUIRE(hits() >= 3, "%s: hit %ld times", rules[i], hits());
 		if (!no_rules() || !impatient(p) || !write_arrives(p, LEN, i))
 			return false;
@@ -223,8 +223,8 @@ static bool lost_in_time(struct pair *p)
 static bool lost_once(struct pair *p)
 {
 	/*
-	 * a lost response does no harm if a later one acknowledges the same packets: send a single
-	 * packet
+	 * The rule for responses is used with a message of one packet: with several, a later ACK
+	 * could acknowledge the packets of the lost one.
 	 */
 	static const struct { const char *text; uint32_t len; } rules[] = {
 		{ "drop times 1", LEN }, { "drop receive times 1", LEN },
@@ -301,7 +301,7 @@ static bool overtaken(struct pair *p)
 			return false;
 		REQUIRE(hits() >= 5, "%s: hit %ld times", ways[way], hits());
 		REQUIRE(counter("out_of_seq_request") > before, "%s: none out of order", ways[way]);
-		/* no packet follows that could overtake the packet */
+		/* no packet follows, so the reordered packet is sent or received after 20 ms */
 		if (!rule("reorder 64 %s opcode rdma_write_only times 1", ways[way]) ||
 		    !write_arrives(p, 100, 9))
 			return false;
@@ -310,7 +310,7 @@ static bool overtaken(struct pair *p)
 	return no_rules();
 }
 
-/* A datagram is not retransmitted, so the one that arrives is the delayed one. */
+/* A datagram is not retransmitted, so if it arrives, it was delayed and not lost. */
 static bool late(struct pair *p)
 {
 	static const char * const ways[] = { "send", "receive" };
@@ -420,8 +420,8 @@ static bool answer_and_refusal_lost(struct pair *p)
 }
 
 /*
- * A responder in the error state repeats its NAK when the requester retransmits. Otherwise the
- * requester would not get the reason.
+ * The NAK of a responder is lost. The responder, which is in the error state, must repeat the NAK
+ * when the requester retransmits. Otherwise the requester would not get the reason.
  */
 static bool refusal_lost(struct pair *p)
 {
@@ -544,7 +544,7 @@ static bool link_flap(struct pair *p)
 		return false;
 	REQUIRE(async_event(IBV_EVENT_PORT_ERR, 5000), "no IBV_EVENT_PORT_ERR by a packet");
 	REQUIRE(async_event(IBV_EVENT_PORT_ACTIVE, 5000), "no IBV_EVENT_PORT_ACTIVE by a packet");
-	/* the link stays down for longer than the requester retries */
+	/* the link stays down until the requester has used up its retries */
 	if (!impatient(p) || !rule("link 3000 opcode write times 1") ||
 	    !rdma(p, IBV_WR_RDMA_WRITE, LEN, IBV_WC_RETRY_EXC_ERR))
 		return false;

@@ -10,12 +10,12 @@
 #include "verbs_test.h"
 
 #define TRIES	5
-#define WARMERS	50	/* pairs to try, because a reply may be late on a busy machine */
+#define WARMERS	50	/* maximum number of tries: on a busy machine a reply may be late */
 #define MANY	64
 #define LEN	64
-/* immediate replies after which an end surely lets ACKs wait for replies */
+/* immediate replies after which an end always lets ACKs wait for replies */
 #define WARM	24
-/* immediate replies after which earlier waits in vain have no effect any more */
+/* immediate replies after which ACKs that waited in vain for a reply have no effect any more */
 #define FORGIVING	4096
 
 /* ---- counters of the device ---- */
@@ -166,8 +166,8 @@ static bool together(struct pair *p)
 }
 
 /*
- * a sends and b receives, but does not reply, so b's ACK waits.  If the machine stalls, the wait
- * may be over already; then @waits is false.
+ * a sends and b receives, but does not reply, so b's ACK waits for a reply.  @waits: false if the
+ * ACK has arrived already, because the machine has stalled and the wait has ended.
  */
 static bool unanswered(struct pair *p, bool *waits)
 {
@@ -180,7 +180,7 @@ static bool unanswered(struct pair *p, bool *waits)
 	return true;
 }
 
-/* Without a reply, the ACK of a SEND leaves soon, and for a while the next ACKs do not wait. */
+/* Without a reply, the ACK of a SEND is sent soon, and for a while the next ACKs do not wait. */
 static bool no_reply(struct pair *p)
 {
 	long again, rode;
@@ -195,8 +195,8 @@ static bool no_reply(struct pair *p)
 		if (!waits || timers() != again)
 			continue;
 		/*
-		 * a's own ACKs might still wait, because no reply to a was late so far; but b sends
-		 * nothing here
+		 * b's next ACKs must not wait.  a may still let its ACKs wait, but b sends nothing
+		 * here that a would acknowledge, so no ACK at all may be piggybacked.
 		 */
 		rode = rides();
 		for (int n = 0; n < 4; n++)
@@ -209,22 +209,22 @@ static bool no_reply(struct pair *p)
 	return fail("no ACK waited without a timer in %d tries", TRIES);
 }
 
-/* b does not reply, so a later ACK of b waits less often. */
+/* Let an ACK of b wait in vain: b does not reply.  @waits: as for unanswered(). */
 static bool in_vain(struct pair *p, bool *waits)
 {
 	return unanswered(p, waits) && (!*waits || next(p->a.cq, IBV_WC_SEND));
 }
 
 /*
- * After a few waits in vain an end needs more replies until its ACKs wait again.  Very many
- * immediate replies have the same effect as if no wait had been in vain.
+ * Each wait in vain doubles the number of immediate replies after which ACKs of an end wait again.
+ * FORGIVING immediate replies reset this number.
  */
 static bool forgiven(struct pair *p)
 {
 	long rode = 0;
 	bool waits;
 
-	/* on a debug kernel one reply in a hundred is late, which is too often */
+	/* on a debug kernel one reply in a hundred is late, so FORGIVING in a row never come */
 	if (getenv("SLOWER") && atoi(getenv("SLOWER")) > 1) {
 		skipped = true;
 		return fail("replies are late too often on this kernel");
@@ -232,7 +232,7 @@ static bool forgiven(struct pair *p)
 	for (int i = 0; i < WARMERS; i++) {
 		if (!warm(p))
 			return false;
-		/* each wait in vain doubles the number of replies that are needed */
+		/* let ACKs of b wait in vain several times */
 		for (int needed = WARM; needed <= 32 * WARM; needed *= 2)
 			if (!talk(p, needed) || !in_vain(p, &waits))
 				return false;
@@ -242,7 +242,7 @@ static bool forgiven(struct pair *p)
 		if (!talk(p, 2 * MANY))
 			return false;
 		rode = rides() - rode;
-		/* the ACKs of one end alone would be half as many */
+		/* if only the ACKs of a were piggybacked, there would be 2 * MANY */
 		if (waits && rode > 3 * MANY)
 			return true;
 	}

@@ -110,7 +110,7 @@ static bool words(struct pair *p)
 	return true;
 }
 
-/* If the word is visible, all data written before it must also be visible. */
+/* When the word of an ATOMIC WRITE is visible, all data written before it must also be visible. */
 static bool word_behind_data(struct pair *p)
 {
 	const size_t size = 1 << 20;

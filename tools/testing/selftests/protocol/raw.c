@@ -159,7 +159,7 @@ static bool priorities(struct pair *p)
 		if (!raw_make(&r[i], 8, 0))
 			return false;
 	f = frame_plain(near_mac, far_mac, 100, 1);
-	/* the last rule has the first priority; the middle one passes the frame on (DONT_TRAP) */
+	/* the last rule is evaluated first; the middle rule passes the frame on (DONT_TRAP) */
 	FLOW(flow[0], &r[0], rule_type(TYPE, 9, 0));
 	FLOW(flow[1], &r[1], rule_type(TYPE, 5, IBV_FLOW_ATTR_FLAGS_DONT_TRAP));
 	if (!far_send(&f) || !raw_gets(&r[0], &f) || !raw_gets(&r[1], &f))
@@ -564,7 +564,7 @@ static void *flood(void *arg)
 	return NULL;
 }
 
-/* After ibv_destroy_flow() has returned, no frame arrives through the rule. */
+/* After ibv_destroy_flow() has returned, the QP must receive no frame through the rule. */
 static bool gone_is_gone(struct pair *p)
 {
 	struct ibv_flow *flow;

@@ -26,7 +26,7 @@
 #define PORT_HOST	7000
 #define SLOT		4096	/* bytes of a receive */
 #define SLOTS		64
-#define NEVER_MS	150	/* a frame that has not arrived by then never will */
+#define NEVER_MS	150	/* a frame that has not arrived after this time was dropped */
 
 struct raw {
 	struct ibv_cq_ex *cq;

@@ -84,9 +84,8 @@ bool event_between(struct pair *p)
 }
 
 /*
- * Other programs arm first and poll afterwards.  This poll also finds completions that came
- * together with the one of the last event, so a second event for them would wake the program for
- * nothing.
+ * Other programs arm the CQ after an event, and poll afterwards.  This poll finds all completions
+ * from before the arming, so a second event for these would wake the program for nothing.
  */
 bool event_behind(struct pair *p)
 {
@@ -119,9 +118,9 @@ static int poll_some(struct pair *p, bool extended, int num)
 }
 
 /*
- * Other programs poll a limited number of entries, once, and sleep again after they have armed.
- * The entries that they leave would raise no event later, so arming must raise one, as hardware
- * adapters do.
+ * Other programs arm the CQ after each event, poll a limited number of entries once, and sleep
+ * again. The entries that they leave raise no event by themselves. So the next arming must raise an
+ * event, as on hardware adapters.
  */
 bool event_left(struct pair *p)
 {
@@ -146,8 +145,8 @@ bool event_left(struct pair *p)
 			REQUIRE(n > 0, "an event without a completion");
 		}
 		/*
-		 * if entries are polled one by one, some were unpolled before the last poll, so
-		 * there may be one more event
+		 * With an odd @room, poll_some() polls the entries one by one. Then the driver
+		 * may have seen unpolled entries after the last arming, and raise one more event.
 		 */
 		if (room % 2)
 			cq_event(p->channel, 0);
@@ -288,8 +287,8 @@ static int moderate(struct pair *p, uint16_t count, uint16_t period_us)
 }
 
 /*
- * Moderation must raise no more events than count and period allow, must raise every event that is
- * due, and must not delay completions.
+ * With moderation the CQ must raise no more events than count and period allow, and every event
+ * that is due. The completions themselves must not be delayed.
  */
 bool cq_moderation(struct pair *p)
 {

@@ -156,8 +156,8 @@ bool threads(struct pair *p)
 	void *result;
 
 	/*
-	 * slots of requests are freed before their completions are polled, so the CQ must have room
-	 * for all
+	 * A slot of the send queue is free before the completion of its request is polled. So the
+	 * threads may post all requests before one is polled, and the CQ needs room for all.
 	 */
 	if (!make_pair(p, (struct pair_opts){ .cqe = 4 * PER_THREAD }))
 		return false;

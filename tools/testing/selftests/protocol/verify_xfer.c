@@ -20,7 +20,7 @@
 
 #define SGES		3
 #define QKEY		0x22334455
-#define IDLE		0.5	/* seconds without messages, after which others count as lost */
+#define IDLE		0.5	/* seconds without a message, after which missing messages count as lost */
 
 /* ---- queue pairs ---- */
 
@@ -330,8 +330,8 @@ static void receive_done(uint32_t q, uint32_t slot, const struct ibv_wc *wc)
 	flow->received++;
 	if (opt.type == IBV_QPT_RC) {
 		/*
-		 * completions are in order, so this is message number `received' of those that take
-		 * a receive
+		 * Completions are in order, so this is message number `received' of the messages
+		 * that take a receive.
 		 */
 		for (k = round_first, index = flow->received; ; k++)
 			if (takes_receive(k) && !--index)
@@ -462,7 +462,10 @@ static void drain(void)
 		flows[q].before_drain = flows[q].signals;
 }
 
-/* No request that was posted after drain() may have completed yet; after this all of them may. */
+/*
+ * Check that no request that was posted after drain() has completed, and move all QPs to RTS, so
+ * that these requests can complete.
+ */
 static void drained_go_on(void)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS };

@@ -139,11 +139,10 @@ static bool same_bytes(const uint8_t *at, uint32_t from, uint32_t end, uint64_t 
 }
 
 /*
- * Find the source of bytes @from to @part of word @i in the slot of message @k.  A source is
- * message @k, zeros if nothing has arrived, or an earlier message of the slot, as far as that
- * message is long.
+ * Find the message whose bytes are the bytes @from to @part of word @i in the slot of message @k:
+ * message @k, no message (zeros), or an earlier message of the slot that reaches into the word.
  * @part: bytes of the word that belong to the message
- * Return: the end of the bytes that have the same source; @from if no source fits.
+ * Return: the end of the bytes that come from one message; @from if they come from none.
  */
 static uint32_t one_source(uint32_t q, uint32_t k, uint32_t i, const uint8_t *at, uint32_t from,
 			   uint32_t part)
@@ -168,7 +167,7 @@ static uint32_t one_source(uint32_t q, uint32_t k, uint32_t i, const uint8_t *at
 /*
  * UC WRITE without a completion on this side: any part of the message may be missing, and a packet
  * of an earlier round may arrive late; no other byte may be there.  If a late message ends within a
- * word, the rest of the word has another source.
+ * word, the other bytes of the word come from another message.
  */
 void check_partial(uint32_t q, uint32_t k, const uint8_t *at, uint32_t size)
 {

@@ -349,7 +349,7 @@ struct shared {
 	char why[sizeof(reason)];
 };
 
-/* A process with an SRQ in the XRC domain; it also opens the target QP @tgt, unless that is 0. */
+/* A process with an SRQ in the XRC domain. It also opens the target QP @tgt, unless @tgt is 0. */
 static void child(struct shared *sh, int fd, uint32_t tgt)
 {
 	struct ibv_qp_open_attr attr = {
@@ -430,7 +430,7 @@ static bool processes(struct pair *p)
 	if (!ended(&w, IBV_WC_REM_INV_REQ_ERR, "the SRQ of a dead process"))
 		return false;
 
-	/* the maker destroys the target, which stays because another process has opened it */
+	/* the target QP remains after its creator has destroyed it, if another process has opened it */
 	VERB(ibv_destroy_qp(w.tgt));
 	w.tgt = NULL;
 	for (int i = 0; i < 2 * rounds; i++)

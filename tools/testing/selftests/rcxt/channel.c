@@ -367,7 +367,10 @@ void expect_status(struct channel *c, const struct nhcadv_transfer *t, uint32_t 
 	verb(nhcadv_release_frame(c->qp, index));
 }
 
-/* Probe for at most @ns, because a probe may arrive before packets that were sent earlier. */
+/*
+ * Return: true if the target has @have packets.  Probe for at most @ns, because a probe may arrive
+ * before packets that were sent earlier.
+ */
 bool have_within(const struct nhcadv_transfer *t, uint32_t have, uint64_t ns)
 {
 	uint64_t end = now_ns() + ns;
@@ -453,9 +456,9 @@ static void resend(void)
 }
 
 /*
- * A retransmission continues after the transfer has completed, because the target did not need all
- * of it.  After the completion the program may free the memory, even if packets are still to be
- * sent.
+ * A transfer completes in the middle of a retransmission, because the target lacked only its first
+ * packet.  After the completion the program may free the memory, although the retransmission has
+ * not sent its last packets.
  */
 static void complete_amid_resend(void)
 {
@@ -551,7 +554,7 @@ static void cancel(void)
 
 /* ---- closing and recovery ---- */
 
-/* Close channels while packets arrive and while work requests are outstanding. */
+/* Close one channel while packets for it arrive, and one while it has outstanding work requests. */
 static void close_in_use(void)
 {
 	uint32_t i, n, rounds = 20;

@@ -2,9 +2,9 @@
 /*
  * Channels are closed under full traffic.  Each side has channels that two threads keep busy with
  * writes, reads, packets, probes and cancels to those of the other side.  A third thread closes and
- * opens them, releases rCxts, and unmaps memory, without telling the peer.  After such a call has
- * returned no byte may be written, so the test then checks the memory.  Meanwhile another pair of
- * channels makes its own transfers, and every byte of those is checked.  Options: see main().
+ * opens them, releases rCxts, and unmaps memory, without telling the peer.  After each of these
+ * calls has returned, no byte may be written, so the test then checks the memory.  At the same time
+ * another pair of channels makes transfers, all of whose bytes are checked.  Options: see main().
  */
 #include <getopt.h>
 #include <pthread.h>
@@ -40,7 +40,7 @@ struct slot {
 	uint8_t *buf;
 	uint64_t rcxts[2 * HALF];
 	struct word there;
-	bool own_fault;			/* the test has removed what a request may need */
+	bool own_fault;			/* the test has removed memory that a request may need */
 };
 
 static struct slot slots[SLOTS];
@@ -352,10 +352,10 @@ struct steady_figures {
 };
 
 /*
- * Post the transfer, for the first time or again.
- * @again: how often it was posted before.  A read that has lost a packet is repeated with a new
- * tid.  A write is first retransmitted.  If that does not help, the only notice may have been lost,
- * so the write is also repeated with a new tid.
+ * Post the transfer, for the first time or again.  A read that has lost a packet is repeated with a
+ * new tid.  A write is first retransmitted.  If it still does not complete, its only notice may be
+ * lost, so the write is also repeated with a new tid.
+ * @again: how often the transfer was posted before
  */
 static void steady_post(struct nhcadv_transfer *t, bool read, uint32_t again)
 {
@@ -382,7 +382,7 @@ static void steady_transfer(struct nhcadv_transfer *t, bool read, struct steady_
 	steady_post(t, read, posted++);
 	for (;;) {
 		if (poll_done(steady.scq, &d)) {
-			/* a retransmission that was not needed */
+			/* a retransmission came after the write had completed (EALREADY) */
 			if (d.kind == NHCADV_WC_LOCAL && !d.status)
 				continue;
 			if (d.status || d.kind != (read ? NHCADV_WC_READ : NHCADV_WC_WRITE))
@@ -445,8 +445,8 @@ static void steady_check(void)
 /* ---- the whole test ---- */
 
 /*
- * Open the untouched channel.  With -R it needs its own device (-D), because a recovery resets all
- * channels of the other device.
+ * Open the untouched channel.  With -R it needs its own device (-D), because a recovery moves all
+ * channels of the other device to the error state.
  */
 static void steady_open(const char *name, int gid)
 {

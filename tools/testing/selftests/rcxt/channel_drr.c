@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Channels share a device fairly (deficit round robin).  All channels always have writes to send.
- * The test counts the packets that each sends in the same time.  Nobody needs to receive them,
- * because no reply is awaited.
+ * The test counts the packets that each sends in the same time.  No host needs to receive these
+ * packets: the writes request no notice, so their work requests complete when they are sent.
  *
  *   channel_drr [-d DEVICE] [-g GID-INDEX] [-a ADDRESS-OF-NOBODY]
  *
@@ -68,9 +68,9 @@ static void post(struct channel *c, uint32_t i)
 }
 
 /*
- * Post a write for each completed one.  If engines and program share a CPU, the doorbell of a write
- * may complete the next one, so take at most RCXTS completions of each channel.  Return: true if no
- * channel had run dry.
+ * Post a write for each completed one.  If engines and program share a CPU, the doorbell may send
+ * the write before it returns, so the loop would not end: handle at most RCXTS completions of each
+ * channel.  Return: true if each channel still had writes to send.
  */
 static bool feed(uint32_t n)
 {
@@ -110,7 +110,8 @@ static void measure(uint32_t n, uint64_t *got)
 		post(&from[i / RCXTS], i % RCXTS);
 	do {
 		/*
-		 * also feed before the first count, because the first channels had the link alone
+		 * feed all channels before the first count, because the first channels have sent
+		 * writes while the others had none
 		 */
 		feed(n);
 		for (i = 0; i < n; i++)

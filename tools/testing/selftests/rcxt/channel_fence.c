@@ -51,8 +51,8 @@ static void fence(const struct nhcadv_transfer *t, enum nhcadv_transfer_status s
 }
 
 /*
- * Purpose: no byte of a fenced transfer is written, whether its packets come later or were in
- * flight.
+ * Purpose: after a fence no byte of the transfer is written, neither of packets in flight nor of
+ * packets that are sent later.
  */
 void fences(void)
 {

@@ -27,13 +27,15 @@
 #define CHALLENGED	(1u << NHCADV_CHALLENGED)
 
 /*
- * For what reasons packets of a kind of rcxt_forge may be dropped. If @why is 0, the device drops
- * them before they reach a channel.
+ * A kind of packets of rcxt_forge, and what must happen to each packet of this kind: the channel
+ * accepts it (@lands), drops it for a reason in @why, or answers it with a challenge (CHALLENGED in
+ * @why). If @why is 0 and @lands is false, the device drops the packet before it reaches a channel,
+ * and counts it as @device.
  */
 static const struct kind {
 	const char *name;
 	uint32_t opcodes;	/* mask of opcodes for rcxt_forge; 0: all */
-	uint32_t why;		/* a mask; each packet is dropped for one of these reasons */
+	uint32_t why;		/* mask of the counters, one of which each packet increments */
 	uint32_t told;		/* NHCADV_DROP_*: the violation that the owner gets an event for */
 	enum device_drop device;
 	bool lands, answers;
@@ -50,7 +52,7 @@ static const struct kind {
 	  .told = NHCADV_DROP_PVO_KEY },
 	{ "pvo-table", WRITES, .why = DROP(PVO_KEY), .told = NHCADV_DROP_PVO_KEY },
 	{ "pvo-range", WRITES, .why = DROP(PVO_RANGE), .told = NHCADV_DROP_PVO_RANGE },
-	/* each is answered with a challenge without payload, so no byte of memory leaves */
+	/* each is answered with a challenge, which has no payload, so no byte of memory is sent */
 	{ "unvouched", .why = CHALLENGED, .answers = true },
 	/* a read keeps the rCxt busy until the send engine has checked the PVO */
 	{ "pvo-key", READS, .why = DROP(PVO_KEY) | DROP(PVO_JOB) | DROP(PVO_RANGE) | DROP(BUSY),
@@ -157,7 +159,7 @@ static void judged(const struct kind *k, const struct drops *before,
 		right = now.device[k->device];
 	if (right != (k->lands ? 0 : count))
 		die("%s: dropped for another reason", what);
-	/* packets dropped as busy count in place of the violation, but not all of them */
+	/* some packets may be dropped because the rCxt is busy, but not all of them */
 	if (k->told && !now.channel[k->told])
 		die("%s: counter %s has not changed", what, drop_names[k->told]);
 	if (k->told)
@@ -188,7 +190,7 @@ static void one(const struct kind *k, const char *way, uint64_t pvo, const char 
 	/* make a good transfer the last one on this rCxt */
 	goes(what);
 	memory_paint(++seed);
-	/* an attacker with an address of its own gets a token for that address */
+	/* forged read requests need a token: the attacker gets one for its own address */
 	if (client && k->opcodes == READS)
 		token = forge("-X", 0, way, pvo, 1, 0, "# token %" SCNu64);
 	meet(++step);
@@ -206,7 +208,7 @@ static void one(const struct kind *k, const char *way, uint64_t pvo, const char 
 		ktap_ok("%s: %s", what, k->lands ? "a control" : "no byte written");
 }
 
-/* Packets whose only fault is that the memory is another job's, or that the right is not granted */
+/* Packets with one fault: the memory belongs to another job, or does not grant the right */
 static void others_memory(const char *way)
 {
 	static const struct kind of_job = { "good", .why = DROP(PVO_JOB),

@@ -119,7 +119,7 @@ static void *watch(void *arg)
 		if (event.event_type == IBV_EVENT_QP_FATAL) {
 			fatal_channels++;
 			qp = event.element.qp;
-			/* the query may fail, because the device has gone meanwhile */
+			/* the query fails if the device was removed in the meantime */
 			if (!nhcadv_query_channel(qp, &info)) {
 				if (info.reason != NHCADV_ERR_DEVICE)
 					die("a channel of a lost device: reason %u",

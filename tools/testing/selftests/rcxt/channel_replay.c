@@ -46,7 +46,7 @@ static const struct operation {
 	{ PACKET, 0, 200, 0 },
 };
 
-/* Counters for a replay of one side's packets: what the other side must do with them */
+/* How the other side must count the packets of one side when they are replayed */
 struct account {
 	uint64_t sent, frames, answers;
 	struct drops drops;
@@ -147,7 +147,10 @@ static bool is_last(int number)
 	return true;
 }
 
-/* Count what a replay of these packets causes. An rCxt stores only its last tid. */
+/*
+ * Add the packets of an operation to the accounts. A replay of the last transfer of an rCxt counts
+ * as duplicate, and a replay of an earlier one as stale, because an rCxt stores only its last tid.
+ */
 static void account(int number, const struct nhcadv_transfer *t)
 {
 	const struct operation *o = &operations[number];

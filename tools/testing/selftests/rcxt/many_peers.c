@@ -154,7 +154,7 @@ static void move_all(void)
 		die("bytes are wrong");
 }
 
-/* Borrowed rCxts are returned within a second or two. */
+/* The library releases rCxts, beyond the first of a path, that were unused for a second. */
 static void expect_idle(void)
 {
 	uint64_t end = now_ns() + patience_s() * 1000000000ull;

@@ -201,8 +201,8 @@ static void post(uint32_t n, enum what what)
 }
 
 /*
- * On the server.  Return: true if this part of transfer @n has arrived.  The other part must not
- * have.
+ * On the server.  Return: true if this part of transfer @n has arrived.  While the first part is
+ * awaited, no byte of the second part may have arrived.
  */
 static bool part_is_here(uint32_t n, enum what part)
 {
@@ -218,8 +218,8 @@ static bool part_is_here(uint32_t n, enum what part)
 }
 
 /*
- * On the server: wait for a part of all transfers.  Return: the number of those that are missing
- * after no more have arrived for QUIET_NS.
+ * On the server: wait for a part of all transfers, until no part has arrived for QUIET_NS.  Return:
+ * the number of transfers whose part is missing; @which: the numbers of these transfers.
  */
 static uint32_t missing_parts(uint32_t *which, enum what part)
 {

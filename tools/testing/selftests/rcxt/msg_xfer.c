@@ -133,7 +133,7 @@ static void listen_some(void)
 	struct word word;
 	ssize_t n;
 
-	/* after the last message of this kind, meet() reads the socket */
+	/* after the message with @over, only meet() may read from the socket */
 	if (over || now_ns() < next)
 		return;
 	next = now_ns() + 10000000;
@@ -312,7 +312,7 @@ static void server_run(void)
 		n = poll_some(wc, 16);
 		for (i = 0; i < n; i++)
 			server_told(&wc[i]);
-		/* the server gets no completions of these */
+		/* the client's reads, and writes without a notice, give no completion at the server */
 		if (opt.op == READ || opt.fast)
 			last_news = now_ns();
 		if (opt.op == READ && now_ns() > start_ns + 100000000)

@@ -68,7 +68,7 @@ static int sock;
 struct sockaddr_storage peer;
 static socklen_t peer_size;
 
-/* Datagrams to send: each of one packet, or a UDP GSO batch */
+/* Messages for sendmmsg(): each is one packet, or a UDP GSO batch of several packets */
 static struct message {
 	uint8_t *bytes;
 	size_t size, each;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Third-party transfers between three hosts: the manager moves bytes from the source to the target,
- * whose programs are stopped meanwhile.
+ * Third-party transfers between three hosts: the manager moves bytes from the source to the target
+ * while the programs of source and target are stopped.
  *
  *	third -d DEVICE -g GID-INDEX -p TCP-PORT manager [-n MOVES] [-f FORGED] [-i NETDEV]
  *	third -d DEVICE -g GID-INDEX -p TCP-PORT source|target MANAGER
@@ -22,12 +22,12 @@
 #define MOST		(16u << 20)
 #define PHASE		64		/* moves between two checks of all bytes */
 #define FLIGHTS		4		/* moves at a time, one for each rCxt */
-#define ASK_MS		60		/* without a completion before a probe */
+#define ASK_MS		60		/* time without completion or answer until the next probe */
 #define GIVE_UP_S	240
 
 enum role { MANAGER, SOURCE, TARGET };
 
-/* What the manager knows about a node, and the node about its target */
+/* Addresses of a node: each node sends its own to the manager, and gets those of the target */
 struct about {
 	union ibv_gid gid;
 	struct address at;
@@ -37,7 +37,10 @@ struct span {
 	uint32_t from, to, length;
 };
 
-/* A command of the manager: 'v' verify the spans, 'q' quit */
+/*
+ * A command of the manager: 'a' allow the target, 'r' revoke it, 'v' verify the spans, 'n' only
+ * return counters, 'q' quit
+ */
 struct command {
 	uint32_t what, count;
 	struct span spans[PHASE];
@@ -127,7 +130,7 @@ static struct nhcadv_peer peer_of(const struct about *about)
 
 /* ---- source and target ---- */
 
-/* A child that stops and continues its parent, which cannot do that itself. */
+/* A child that stops and continues its parent: a stopped process cannot continue itself. */
 static void stopper(int fd)
 {
 	char what;
@@ -180,7 +183,7 @@ static int serve(enum role role, const char *manager)
 	about.at = c.here;
 	put(fd, &about, sizeof(about));
 	must(get(fd, &target, sizeof(target)));
-	/* "forbidden" is tested before the manager asks to allow the target */
+	/* before command 'a', the manager tests that moves to the target are refused */
 	while (get(fd, &cmd, sizeof(cmd)) && cmd.what != 'q') {
 		struct nhcadv_peer peer;
 		uint64_t counters[2];
@@ -278,7 +281,7 @@ struct flight {
 	bool busy;
 	uint32_t i, tid, missing;
 	uint64_t asked;			/* time of the last request, probe or answer, ns */
-	uint32_t offset;		/* first byte that the next probe asks about */
+	uint32_t offset;		/* offset of the next probe */
 	struct span span;
 	uint32_t completions;
 };
@@ -368,7 +371,7 @@ static bool repeat(struct flight *f, const struct nhcadv_frame *status)
 		n++;
 		repeats++;
 	}
-	/* nothing is missing here: look at the next part */
+	/* no packet of this bitmap is missing: the next probe begins after the bitmap, or at 0 */
 	if (!n)
 		f->offset = end < packets ? end * t.segment : 0;
 	return n;
@@ -519,7 +522,7 @@ static uint32_t forge(uint8_t *p, uint8_t opcode, const struct address *to, cons
 	be32(x + 20, total);
 	be32(x + 28, segment());
 	be64(x + 32, pvo);
-	be32(x + 40, 0x0c000000 | from->qpn);	/* third party; again: no challenge */
+	be32(x + 40, 0x0c000000 | from->qpn);	/* bits t and "again": there is no challenge */
 	be32(x + 44, from->key);
 	be32(x + 48, from->rcxts[0]);
 	be32(x + 52, from->rcxts[0] >> 32);
@@ -543,7 +546,7 @@ static int udp_to(const union ibv_gid *gid)
 static void forge_all(uint32_t n)
 {
 	const struct address *source = &nodes[SOURCE].about.at, *target = &nodes[TARGET].about.at;
-	/* offsets in the RXETH of fields of which each bit matters */
+	/* offsets of RXETH fields in which any inverted bit makes the packet invalid */
 	static const uint8_t fields[] = { 0, 4, 8, 12 };
 	int fds[] = { udp_to(&nodes[SOURCE].about.gid), udp_to(&nodes[TARGET].about.gid),
 		      udp_to(&mine.gid) };

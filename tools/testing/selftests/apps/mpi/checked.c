@@ -98,7 +98,7 @@ static void ring_round(MPI_Comm comm, size_t size, int round)
 	MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
 	check("a message", in, size, before, rank, round);
 
-	/* a message that arrives before its receive is posted, and whose size is probed */
+	/* the message arrives before its receive is posted, and a probe returns its size */
 	fill(out, size, rank, next, round + 1);
 	MPI_Isend(out, size, MPI_BYTE, next, 2, comm, &requests[0]);
 	MPI_Isend(out, 0, MPI_BYTE, next, 3, comm, &requests[1]);

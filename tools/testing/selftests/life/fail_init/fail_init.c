@@ -17,7 +17,7 @@
 static unsigned int nth;
 module_param(nth, uint, 0600);
 MODULE_PARM_DESC(nth,
-		 "write: number of the allocation to fail; read: allocations left, 0: it has failed");
+		 "number of the allocation that shall fail; when read afterwards, the number of allocations that were left until the failure (0: the allocation has failed)");
 
 /* The task that executes the init function, or NULL */
 static struct task_struct *loader;
@@ -32,7 +32,7 @@ static void init_starts(void *data, initcall_t func)
 	current->fail_nth = nth;
 }
 
-/* Other modules, which an init function may request, have other tasks. */
+/* An init function may load other modules; other tasks run their init functions. */
 static void init_finishes(void *data, initcall_t func, int ret)
 {
 	if (loader != current)

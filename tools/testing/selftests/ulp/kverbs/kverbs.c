@@ -230,7 +230,7 @@ static struct ib_sge element(const struct end *end, u32 offset, u32 length)
 	};
 }
 
-/* Post a SEND whose SGEs have gaps between them and other lengths than those of the receive. */
+/* Post a SEND whose SGEs have gaps between them, and lengths other than the SGEs of the receive. */
 static int elements(const struct way *way, struct end *a, struct end *b)
 {
 	static const u32 from[] = { 1, 3000, 0, 511, 4096 }, to[] = { 4097, 17, 3494 };
@@ -430,7 +430,7 @@ static int drain(struct end *a, struct end *b)
 		if (err)
 			return err;
 	}
-	/* these wait, because the peer has no receives */
+	/* these SENDs stay in the queue, because the peer has no receives */
 	for (i = 0; i < DEPTH; i++) {
 		err = ib_post_send(a->qp, &wr, NULL);
 		if (err)
