@@ -163,7 +163,7 @@ bench_netem() {
 	done
 }
 
-# The latency of the link and the two kernels alone: only one end of an echo is a process.
+# The latency of the link and the two kernels, almost without processes: only one end of an echo is a process.
 bench_ping() {
 	if [ "$NODE" = "$NODES" ]; then
 		ping -n -A -s 56 -c "$2" "$IP_1" > "$LIB_TMP/ping" 2>&1

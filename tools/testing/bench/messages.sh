@@ -27,7 +27,7 @@ lossy() {
 	bench_netem
 }
 
-# Links of 1 Gbit/s by the guest's clock, which is less than a third of what the CPU can send.
+# Links of 1 Gbit/s by the guest's clock. The CPU can send more than three times as much.
 links() {
 	local name space
 	bench_link w 10.96.0 &&

@@ -14,7 +14,8 @@ nvme_disk() {
 	modprobe null_blk gb=1 bs=4096 memory_backed=0 irqmode=0 queue_mode=2
 }
 
-# nvme_read WHO NAME SIZE FIO-OPTIONS...: append the nanoseconds for a request to the file of the measurement
+# nvme_read WHO NAME SIZE FIO-OPTIONS...: run fio, and append the nanoseconds per read (1e9 / IOPS) to the file
+# "WHO nvme NAME", which nvme_results reads
 nvme_read() {
 	local name="$1 nvme $2" size=$3
 	shift 3

@@ -20,7 +20,7 @@ same_host() {
 	echo "$1" > /sys/module/nhca/parameters/same_host
 }
 
-# Many queue pairs share a device, all with the same load.
+# Many queue pairs of a device with the same load.
 many() {
 	local who=$1 qps
 	for qps in 4 16 64 256 1000; do
@@ -31,7 +31,7 @@ many() {
 	done
 }
 
-# One completion for 16 messages. perftest works in this way, with one for 100 messages by default.
+# One completion for 16 messages. perftest also requests one completion for several messages, by default for 100.
 silent() {
 	local who=$1 what
 	for what in write send; do
@@ -76,7 +76,7 @@ polling() {
 	bench_alone "$1 latency 64 polling" -s 64 -n 200 -b
 }
 
-# The kernel's copies of as many pages as a WRITE of 1 MiB has, for comparison
+# For comparison, print the time in which the kernel copies 1 MiB page by page, with memcpy() and with copy_page().
 copies() {
 	local what ns
 	modprobe pagecopy || return
@@ -91,7 +91,7 @@ slab() {
 	awk '$1 == "Slab:" || $1 == "Percpu:" { sum += $2 } END { print sum }' /proc/meminfo
 }
 
-# Kernel memory of an idle queue pair without its rings, which are not slab memory
+# Kernel memory of an idle queue pair: slab and per-CPU memory, which does not include its rings
 idle() {
 	local qps=1000 before after server client
 	BENCH_PORT=$((BENCH_PORT + 1))

@@ -40,8 +40,8 @@ LOG_COUNT = "set logscale x\nset yrange [0:*]"
 LINEAR = "set yrange [0:*]"
 
 
-# The first word of a measurement's name: what a picture calls it, its colour and its point. The colours stand out from
-# light and dark backgrounds.
+# {first word of a measurement's name: (name in the pictures, colour, gnuplot's point type)}. The colours can be seen on
+# light and on dark backgrounds.
 NAMES = {"nhca-veth": ("nhca, by packets", "#2f81f7", 7), "nhca": ("nhca", "#2f81f7", 7),
          "nhca-same-host": ("nhca, same host without packets", "#8250df", 5),
          "rxe-loop": ("rdma_rxe", "#e36209", 9), "rxe": ("rdma_rxe", "#e36209", 9),

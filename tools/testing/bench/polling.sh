@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # Two user-mode guests with one CPU each: measures the latency of programs that poll on the only CPU. Work that an
-# adapter leaves to another task then waits for the scheduler. Emulated guests cannot measure this: most of a
-# message's time the emulator's I/O threads wait for its two CPU threads, which poll.
+# adapter leaves to another task then waits for the scheduler. Emulated guests cannot measure this latency: the two CPU
+# threads of the emulator, which poll, keep its I/O threads from running for most of a message's time.
 # bench: --machine uml --nodes 2 --driver nhca --timeout 900
 
 . "$LAB_SRC/bench/guest.sh"

@@ -1,9 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # Runs one measurement for `bench profile`: profile.sh WHERE LOAD-OPTIONS...
-# WHERE is nhca-veth, nhca-same-host, nhca-qdisc (as nhca-same-host, but packets meet a queueing
-# discipline), rxe-loop or siw-veth; with two nodes nhca-hosts, rxe-hosts or
-# siw-hosts.
+# WHERE is nhca-veth, nhca-same-host, nhca-qdisc (by packets, because the netdevs have a queueing
+# discipline), rxe-loop or siw-veth; with two nodes nhca-hosts, rxe-hosts or siw-hosts.
 
 . "$LAB_SRC/bench/guest.sh"
 

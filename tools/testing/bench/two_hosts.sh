@@ -127,7 +127,7 @@ for who in ${DRIVERS:-nhca rxe siw}; do
 	bench_here "$who" && measure "$who" && large "$who"
 done
 if [ -z "$DRIVERS" ]; then
-	# The reference for the two measurements below. Measure it just before them, as a machine's speed changes.
+	# This is the reference for the next two measurements. It is repeated here, because a machine's speed changes.
 	bench_here rxe && bench_load "rxe-again write 65536" -o write -s 65536 -n "${STREAM:-3200}"
 	for order in "nhca rxe" "rxe nhca"; do
 		# shellcheck disable=SC2086 # two words

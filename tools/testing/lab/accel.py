@@ -22,7 +22,7 @@ def _qemu_version():
 
 def choose(image):
     """True if KVM can boot a guest on this machine."""
-    # Test again when the kernel, QEMU or the access to /dev/kvm has changed.
+    # The stored result is valid only for this kernel, this QEMU and this access to /dev/kvm.
     here = {"kernel": platform.release(), "qemu": _qemu_version(),
             "device": os.access("/dev/kvm", os.R_OK | os.W_OK)}
     with paths.lock("accel"):
@@ -39,9 +39,10 @@ def choose(image):
 
 
 def flags(kvm, clock):
-    # -erms: QEMU emulates rep movsb byte by byte, which would slow down every copy, so the kernel must not use it.
-    # -la57: for a short part of its boot a kernel has not yet detected that its CPU uses five-level page tables.
-    # KASAN then reports memory accesses of interrupts.
+    # -erms: QEMU emulates rep movsb byte by byte, which would slow down every copy. Without the flag the kernel does
+    # not use rep movsb.
+    # -la57: for a short part of its boot a kernel has not yet detected that its CPU uses five-level page tables. During
+    # this time KASAN reports memory accesses of interrupts.
     if clock == "instructions":
         return ["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-cpu", "max,-erms,-la57"]
     if kvm:

@@ -117,7 +117,7 @@ class Builder:
                f"RDMA_CORE_SRC=/rdma-core KUNIT={kunit}"
 
     def _source(self, place, afresh=False):
-        """The folder where make builds. The folder is emptied if its objects are for another kernel or root tree.
+        """The folder where make builds. It is emptied first if its objects are for another kernel or root tree.
 
         make would not rebuild all of them, because the kernel's release name may be the same. A module with
         the old layout of a struct loads and crashes."""

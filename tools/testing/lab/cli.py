@@ -99,7 +99,7 @@ def main(words):
         command, behind = words[:at], words[at + 1:]
     options = parser().parse_args(command)
     say.quiet = getattr(options, "quiet", False)
-    # A terminated lab ends its guests like an interrupted one.
+    # When a signal terminates the lab, it ends its guests as after ctrl-C.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
     try:

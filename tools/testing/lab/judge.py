@@ -6,8 +6,8 @@ import re
 # A line of the console is "[   12.345678] text". With CONFIG_PRINTK_CALLER "[ T123] " or "[ C0] " follows the time.
 STAMP = r"^\s*(?:<\d+>)?\[ *\d+\.\d+\](?:\[[^\]]*\])? "
 
-# A program that crashes in a library because of its own bug, with any driver: qperf 0.4.11, after each bandwidth
-# test. The test that runs qperf checks its results.
+# A program whose crashes are no errors: qperf 0.4.11 has a bug and crashes after each bandwidth test, with any driver.
+# The test that runs qperf checks its results.
 MORTAL = r"qperf"
 
 BAD = re.compile("|".join([

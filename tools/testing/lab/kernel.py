@@ -41,7 +41,7 @@ class Recipe:
 
 GUEST = Recipe("x86", "trixie", ("base",), "x86_64_defconfig kvm_guest.config", "bzImage",
                "arch/x86/boot/bzImage")
-# Only newer kernels have user-mode Linux with several CPUs and with system calls without ptrace.
+# Use the source of backports: in older kernels, user-mode Linux has one CPU only, and needs ptrace for system calls.
 PROCESS = Recipe("um", "backports", (), "defconfig", "linux", "linux", "uml.patch")
 PROCESS_CHECKED = dataclasses.replace(PROCESS, configs=(USER_MODE,))
 

@@ -21,9 +21,9 @@ import question
 import say
 
 NODES = 2
-# The vector driver never stops its transmit queue: it drops packets when its queue is full. So the socket buffer of a
-# cable (CABLE_BYTES) holds more bytes than can be in flight, and the queue (DEPTH) holds the packets that arrive while
-# the host does not run the guest's CPU.
+# The vector driver of user-mode Linux does not stop its transmit queue: it drops packets when the queue is full. So the
+# socket buffer of a cable (CABLE_BYTES) holds more bytes than can be in flight. The receive queue (DEPTH) holds the
+# packets that arrive while the host does not run the guest's CPU.
 CABLE_BYTES = 64 << 20
 DEPTH = 1024
 SO_SNDBUFFORCE = 32
@@ -46,7 +46,8 @@ mount --bind -o ro {testing} testing
 {disks}
 touch linux
 mount --bind {kernel} linux
-# No exec: the first process of a pid namespace ignores some of the signals that the kernel sends to itself.
+# No exec: the shell stays the first process of the pid namespace, because such a process ignores some of the signals
+# that user-mode Linux sends to itself.
 chroot . /usr/bin/env -i PATH=/usr/bin:/usr/sbin HOME=/tmp TMPDIR=/tmp /linux {words} || exit $?
 """
 

@@ -7,7 +7,7 @@
 #   over_endless NAME SERVER CLIENT [AFTER]	like over(), for a server that does not end by itself
 #   carried					print the device's packets so far, plus the KiB of the same-host path
 #
-# All these tests have the same list of Debian packages, so that they share an image.
+# The tests that use this file have the same list of Debian packages (--packages), so that they share an image.
 
 . "$LAB_SRC/selftests/lib/lib.sh"
 

@@ -163,7 +163,7 @@ no_region() {
 	[ -z "$(cat /sys/kernel/debug/nhca/stores)" ]
 }
 
-# A copy to a pipe that nobody reads: the client stays connected.  Sets BLOCKED to its number.
+# Start a copy to a pipe from which no process reads, so that the client stays connected.  Sets BLOCKED to its pid.
 blocked_get() {
 	rm -f "$LIB_TMP/pipe"
 	mkfifo "$LIB_TMP/pipe"
@@ -235,11 +235,11 @@ use() {
 	barrier killed
 	run "the server goes on after a killed client" nhca-store get "$IP_1" odd "$LIB_TMP/odd"
 
-	# The client's host does not answer any more: only the server's check detects it.
+	# Take the link of the client's host down: only the server's keepalive can detect this.
 	blocked_get
 	ip link set "$NETDEV" down
 	barrier unplugged
-	# The server must detect it while the client's host is away.
+	# The server must detect this while the link is down.
 	barrier detected 200
 	kill -KILL $BLOCKED $SLEEPER
 	wait $BLOCKED $SLEEPER 2> /dev/null

@@ -141,7 +141,7 @@ use() {
 	leak_snapshot
 	use_file_system ext4 -q -F
 	use_file_system xfs -q -f
-	# The server ends while the device is there.
+	# The server ends while the block device exists.
 	attach
 	barrier used
 	barrier stopped 120

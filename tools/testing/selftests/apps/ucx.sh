@@ -8,7 +8,7 @@
 
 . "$LAB_SRC/selftests/apps/stacks.sh"
 
-# UCX has a remote flush for mlx5 only, and needs one unless fences are weak.
+# UCX needs a remote flush, which it has for mlx5 only, unless fences are weak.
 export UCX_NET_DEVICES=$RDMA_DEV:1 UCX_FENCE_MODE=weak
 PAIR_TIMEOUT=300
 port=13400
@@ -50,7 +50,7 @@ remote_memory() {
 	line ucp_put_bw 50000 10 -B
 }
 
-# UCT, the layer below UCP, emulates no operation, so leave out swap, which verbs do not have.
+# UCT, the layer below UCP, has only operations of the transport. Verbs have no swap, so leave it out.
 transport() {
 	local test
 	for test in am_lat am_bw put_lat put_bw; do

@@ -233,7 +233,7 @@ def psns_uc(lab):
             lab.wire.send(qp.packet(op, payload=bytes(MTU), psn=psn))
     lab.silence("UC, PSN out of sequence")
     lab.lives(qp, "UC, PSN out of sequence")
-    # A message with a lost packet is dropped, but the next message is not (9.8.2.2.3).
+    # On UC a message with a lost packet is dropped, but the next message is not (9.8.2.2.3).
     lab.wire.send(qp.packet(SEND_FIRST, payload=bytes(MTU), psn=2000))
     lab.wire.send(qp.packet(SEND_LAST, payload=b"abcd", psn=2002))
     lab.fence()

@@ -46,7 +46,7 @@ def segmented(sock, address):
 
 
 def corked(sock, address):
-    """The second setsockopt() sends the packet, but does not report the error."""
+    """setsockopt() that turns off UDP_CORK sends the packet, but does not report the error."""
     sock.connect((address, roce.ROCE_PORT))
     sock.setsockopt(socket.SOL_UDP, UDP_CORK, 1)
     sock.send(PACKET[:20])

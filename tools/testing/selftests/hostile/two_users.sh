@@ -22,8 +22,8 @@ user() {
 	echo "setpriv --reuid $1 --regid $1 --clear-groups env GREEDY_GID=$gid GREEDY_FILE=$LIB_TMP/file"
 }
 
-# deferred_ready [CGROUP]: wait until the greedy user has created its QPs, move it out of the cgroup and let it send.
-# The QPs stay charged to the cgroup in which they were created. The process could not run in a full cgroup.
+# deferred_ready [CGROUP]: wait until the greedy user has created its QPs, move it out of the cgroup, and let it send.
+# The process is moved because it could not run in a full cgroup. Its QPs stay charged to the cgroup.
 deferred_ready() {
 	local tries
 	for tries in $(seq $((300 * SLOWER))); do
@@ -66,10 +66,10 @@ p99() {
 	sed -n 's/^p99 //p' "$LIB_TMP/round_trips"
 }
 
-# p99_check KIND ALONE_BEFORE BESIDE [ALONE_AFTER]: while a greedy user holds all that it got, the round trips of
-# another user must take at most P99_RATIO times as long as alone. The round trips alone are measured immediately
-# before and after, because the machine's speed changes during a test. The target is 2. The default of 10 allows
-# for other load on the machine.
+# p99_check KIND ALONE_BEFORE BESIDE [ALONE_AFTER]: the round trips of another user beside a greedy user (BESIDE, ns)
+# must take at most P99_RATIO times as long as without the greedy user. The times without it are measured immediately
+# before and after, because the machine's speed changes during a test. The target of P99_RATIO is 2. The default of 10
+# allows for other load on the machine.
 p99_check() {
 	local kind=$1 alone=$2 beside=$3 after=$4 name ratio
 	name="$kind: another user's round trips take at most $RATIO times as long"
@@ -125,8 +125,8 @@ done
 echo 500 > $share
 
 # One user always has 16 channels with 1,024 writes of 60 KiB each in progress, and no limit refuses its packets.
-# The round trips of another user, by packets as well, must get their share of the device. The program of the first
-# user never sleeps, so the reference is measured beside another busy program that uses no device.
+# The round trips of another user also use packets, and must get their share of the device. The program of the first
+# user never sleeps. So the round trips to compare with are measured beside a busy program that uses no device.
 quantum() {
 	local alone beside hog
 	echo N > /sys/module/nhca/parameters/same_host
@@ -189,8 +189,8 @@ deferred() {
 	lost=$(($(out_of_buffer) - lost))
 	kept=$((${TAKEN:-0} - lost))
 	echo "# deferred: $kept of $TAKEN datagrams wait, $lost are lost"
-	# Each datagram takes at least one page. The first datagram of each QP always waits, even in a full
-	# cgroup. So more than 120, two for each QP, must wait.
+	# Each datagram that waits takes at least one page. The first datagram of each of the 60 QPs always waits,
+	# even in a full cgroup. If more than 120 wait, others were also accepted.
 	if [ $kept -gt 120 ] && [ $lost -gt 0 ] && [ $((kept * 4096)) -le "$most" ]; then
 		ok "$name"
 	else

@@ -223,8 +223,8 @@ leak_snapshot() {
 	leak_state > "$LIB_TMP/leaks"
 }
 
-# True if there are more objects, or another number of references, than in the snapshot. Fewer objects are no error,
-# because free objects in per-CPU slabs counted as in use in the snapshot.
+# True if there are more objects, or another number of references, than in the snapshot. Fewer objects are no error:
+# the snapshot may also have counted free objects in per-CPU slabs.
 leak_seen() {
 	awk 'NR == FNR { before[$1] = $2; next }
 		$1 == "references" ? $2 != before[$1] : $2 > before[$1] + 0 { seen = 1 }

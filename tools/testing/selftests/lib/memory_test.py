@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tests of memory_mark and memory_check of node.sh, which tools/testing/lab/judge_test runs.
 
-The state of the memory is not the kernel's here: it is a function of the number of states that were read."""
+memory_state() of this test does not read the kernel's slabs: its numbers are a function of how often it was called."""
 
 import os
 import pathlib

@@ -125,9 +125,9 @@ resources_check() {
 	fi
 }
 
-# Free what the kernel only caches, so that it does not count as in use: dentries and inodes, which in overlayfs have
-# an object of kmalloc-32 each, and partial slabs of a CPU, all of whose objects count as in use. Each write here opens
-# a file of sysfs, which leaves an object of kmalloc-96 for some seconds (kfree_rcu()).
+# Free objects that the kernel only caches, because they would count as in use: dentries and inodes, which in overlayfs
+# have an object of kmalloc-32 each, and the partial slabs of a CPU, all of whose objects count as in use. Each write
+# here opens a file of sysfs, which leaves an object of kmalloc-96 for some seconds (kfree_rcu()).
 memory_shrink() {
 	local cache
 	echo 2 > /proc/sys/vm/drop_caches
@@ -149,9 +149,9 @@ memory_state() {
 		END { print "pinned-pages", n + 0 }' /proc/vmstat
 }
 
-# RCU, work items and the timewait state of rdma_cm free objects later, kfree_rcu() after 5 s. On a busy machine all of
-# them take longer. An object that is freed after the mark would hide a leaked one, so wait until the number of objects
-# has not fallen for 6 s, for a minute at most. Other processes cause small changes.
+# RCU, work items and the timewait state of rdma_cm free objects later, kfree_rcu() after 5 s, and all of them later on
+# a busy machine. An object that is freed after the mark would hide a leaked one. So wait until the number of objects
+# has not fallen by more than 20 for 6 s, for a minute at most. Other processes cause changes of up to 20.
 memory_mark() {
 	local tries count lowest='' calm=0
 	memory_shrink
@@ -186,8 +186,8 @@ memory_modules() {
 	lsmod | awk 'NR > 1 { print $1 }' | sort | comm -13 "$LIB_TMP/modules" - | paste -sd' '
 }
 
-# Objects are freed later, as in memory_mark(), so wait for as long as the excess falls: until it has not fallen for
-# 20 s, for three minutes at most. The excess of a leak does not fall.
+# Objects are freed later (see memory_mark()). So if there are too many objects, wait while their number falls: until it
+# has not fallen for 20 s, for three minutes at most. The number of leaked objects does not fall.
 memory_check() {
 	local tries grown excess least='' calm=0 modules
 	for tries in $(seq 180); do
@@ -232,8 +232,8 @@ kmemleak_check() {
 	ok "$1"
 }
 
-# Read where a task waits only if the task hangs: user-mode Linux then reads the stack of the task, which KASAN
-# reports as an error of the kernel.
+# Print pid, state and name of tasks in state D, but not the wait channel: to find it, user-mode Linux reads the stack
+# of the task, which KASAN reports as an error of the kernel. tasks_check reads it only for tasks that hang.
 hung_tasks() {
 	ps -eo pid=,stat=,comm= | awk '$2 ~ /^D/'
 }

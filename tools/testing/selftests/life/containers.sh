@@ -118,8 +118,9 @@ step() {
 		indent { print substr($0, indent + 1) }' /usr/local/share/nhca/ci.yml
 }
 
-# Pack an archive as `make prebuilt` does, and remove what is installed: the archive is all that setup-nhca has. The
-# umask lets nobody else read new files, and the archive also has directories that exist already.
+# Pack an archive as `make prebuilt` does, and remove the installed files, so that setup-nhca has only the archive. With
+# umask 077 the archive has /usr and other existing directories with mode 700: unpacking it must not change the modes of
+# these directories (modes below).
 pack() {
 	local root=$LIB_TMP/root module library release tool
 	umask 077

@@ -205,7 +205,7 @@ link_downed() {
 	cat "/sys/class/infiniband/$1/ports/1/hw_counters/link_downed"
 }
 
-# Exporters lose all devices of the host if one has no directory `counters`, or lacks one of these files.
+# Monitoring programs show no device of the host if one device has no directory `counters`, or lacks one of these files.
 pma_counters() {
 	local name
 	veth pc && device_add nhca_pc pc || return
@@ -353,7 +353,8 @@ loopback() {
 	device_add nhca_lo lo 127.0.0.1 ::1 || return
 	transfer lo 127.0.0.1 && transfer lo ::1 || return
 	ibv_devinfo -d nhca_lo | grep -q 'active_mtu:.*4096' || return
-	# The core does not follow the addresses of netdevs that are not Ethernet.
+	# The core does not follow the addresses of netdevs that are not Ethernet, so the driver must add these GIDs
+	# itself.
 	ip addr add 127.0.0.77/8 dev lo
 	ip -6 addr add fd97::77/128 dev lo
 	becomes 0 has_gid_status nhca_lo 127.0.0.77 && becomes 0 has_gid_status nhca_lo fd97::77

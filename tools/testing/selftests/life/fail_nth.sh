@@ -19,7 +19,7 @@ modprobe udmabuf 2> /dev/null
 modprobe fail_init || exit 1
 ip link add nth0 type dummy && ip link set nth0 up && ip addr add 10.99.0.1/24 dev nth0 || exit 1
 
-# This first run makes allocations that stay, before the reference is taken.
+# The first run makes allocations that stay, such as caches, so it comes before memory_mark.
 fail_nth "an RC QP" > "$LIB_TMP/warm" || show_tail "$LIB_TMP/warm"
 before=$(resources "$RDMA_DEV")
 # sites_begin() allocates memory for histograms, so take the reference after it.

@@ -111,7 +111,7 @@ try:
             break
         time.sleep(0.1)
     report.result("a counter is removed with its queue pair", not counters(), counters())
-    # The performance management agent reads the same counters, also those of queue pairs that had their own.
+    # The files of the performance management agent must also count the packets of queue pairs with their own counters.
     for name, counter, unit in (("port_xmit_packets", "sent_pkts", 1), ("port_rcv_packets", "rcvd_pkts", 1),
                                 ("port_xmit_data", "sent_bytes", 4), ("port_rcv_data", "rcvd_bytes", 4)):
         wanted = port(counter) // unit

@@ -12,9 +12,8 @@
 . "$LAB_SRC/selftests/lib/node.sh"
 
 rounds=${ROUNDS:-4}
-# macvlan: delete a macvlan with a device. TCP continues over $NETDEV, which has no RDMA device during this time.
-# Otherwise the RDMA core would also give that device the addresses of the macvlan, and rdma_cm would choose that
-# device for them.
+# macvlan: delete a macvlan with a device. TCP continues over $NETDEV. The RDMA device of $NETDEV is removed before: the
+# RDMA core would also give it the addresses of the macvlan, and rdma_cm would then use it for these addresses.
 # unbind: unbind the driver of $NETDEV itself.
 ways=(macvlan macvlan unbind)
 if [ ! -e /sys/bus/virtio/drivers/virtio_net ]; then

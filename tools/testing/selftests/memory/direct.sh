@@ -30,7 +30,7 @@ memory_mark
 report direct "$good" "$bad" "${ROUNDS:-200}"
 report direct_write "$good" "$bad" "${ROUNDS:-200}"
 
-# The events of some tests, and the counters.
+# Compare the trace events of some tests with the counters.
 traced() {
 	python3 "$LAB_SRC/selftests/life/trace.py" begin "$RDMA_DEV" || exit 1
 	report "$@"
@@ -78,7 +78,7 @@ else
 	notok "there is a file system"
 fi
 
-# As with a foreign peer: each packet has an ICRC, and is handled alone.
+# Run some tests as with a peer that is not nhca: each packet has an ICRC, and is handled alone.
 insist=/sys/module/nhca/parameters/insist_icrc
 echo Y > $insist
 report direct_write "$good" "$bad" $((${ROUNDS:-200} / 4)) acknowledged

@@ -67,7 +67,7 @@ in_time "that device is removed" rdma link delete nhca9
 in_time "a netdev is removed with its device" bash -c "rdma link add nhca9 type nhca netdev hung9 && ip link delete hung9"
 in_time "devices are listed" ibv_devices
 
-# The detector of hung tasks runs every 13 s, and must find nothing.
+# The kernel's detector of hung tasks runs every 13 s, and must report nothing.
 while [ $((SECONDS - begun)) -lt 40 ]; do
 	sleep 1
 done

@@ -100,7 +100,7 @@ esp() {
 # ---- the set-ups: each assigns addresses, and sets UPPER and PEER where the netdevs are not near and far ----
 
 with_pfifo() { cable && qdisc pfifo limit 10000; }
-# fq orphans each packet and paces.
+# fq orphans each packet and sends it at a limited rate.
 with_fq() { cable && qdisc fq maxrate 200mbit flow_limit 10000; }
 with_fq_codel() { cable && qdisc fq_codel; }
 # A GSO packet is larger than the burst, so tbf segments it.

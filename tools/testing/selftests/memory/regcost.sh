@@ -44,8 +44,8 @@ compare() {
 pages=$LIB_TMP/pages
 mkdir "$pages" && mount -t tmpfs -o size=1100m regcost "$pages" || notok "a tmpfs" "not mounted"
 
-# The second run of each driver counts. In the first run rdma_rxe finds contiguous free pages as they are after boot,
-# and nhca finds only what rdma_rxe has left.
+# The second run of each driver counts. In the first run rdma_rxe gets the contiguous pages that are free after boot,
+# and nhca gets only pages that rdma_rxe has used.
 for _ in 1 2; do
 	measure rdma_rxe rxe || notok "rdma_rxe was measured" "see above"
 	measure nhca nhca || notok "nhca was measured" "see above"

@@ -40,8 +40,9 @@ keys() {
 	[ "$NODE" = 2 ] || report_file "$LIB_TMP/server" "$PREFIX"
 }
 
-# as_many: run MANY invalidations. Messages have two packets, because a round takes as long as its messages. A SEND
-# with Invalidate rarely meets a READ in progress, because it follows the READ's responses: run only 160 of these.
+# as_many: run nine tenths of MANY invalidations; the part for type 2A below runs the others. Messages have only two
+# packets, because a round lasts as long as its messages. A SEND with Invalidate rarely meets a READ in progress,
+# because it follows the READ's responses: run only 160 of these.
 as_many() {
 	local mode
 	keys -x -m type1 -n 32 -q 4 -B
@@ -54,7 +55,7 @@ as_many() {
 }
 
 everything() {
-	# Test of the test: memory that is reused before the completion must be seen to change.
+	# Test of the test: the owner reuses memory before the completion, and the test must find late bytes.
 	keys -x -m type1 -n 32 -q 4 -B
 	if [ "$count" = 0 ]; then
 		keys -m all -n 48 -B

@@ -6,8 +6,8 @@
 
 . "$LAB_SRC/selftests/lib/lib.sh"
 
-# The node has one CPU, so a task that does not yield blocks all others. A dummy netdev frees each packet when it is
-# sent, so nothing slows down the responder.
+# The node has one CPU, so a task that does not yield blocks all others. The responses are sent to a dummy netdev, which
+# frees each packet immediately, so nothing slows down the responder.
 here=10.98.0.1 there=10.98.0.2 port=7493
 modprobe dummy
 ip link add sink type dummy && ip addr add $here/24 dev sink && ip link set sink up &&

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: with packets lost, duplicated and reordered every byte arrives right, and no RC connection fails
+# purpose: when packets are lost, duplicated or reordered, RC delivers every byte, and UC and UD only correct messages
 # tier: check
 # lab: --nodes 2 --timeout 480 --env FROM=5
 # lab whole: --nodes 2 --timeout 480
@@ -16,8 +16,8 @@
 
 modprobe sch_netem
 
-# impair NETEM: each node impairs what it sends, requests and acknowledgments. The limit of 20,000 packets is large
-# enough that netem drops no packet because its queue is full.
+# impair NETEM: impair the packets that each node sends: requests, responses and acknowledgments. The limit of 20,000
+# packets is large enough that netem drops no packet because its queue is full.
 impair() {
 	tc qdisc replace dev "$NETDEV" root netem limit 20000 $1 || {
 		notok "netem $1" "tc refuses it"
@@ -42,7 +42,7 @@ unreliable() {
 	xfer -t ud -m send -s 1024 -q 4 -n 64
 }
 
-# A short run, and a run on a slow kernel (FROM=5), tests only a loss of 5 %.
+# With FROM (short runs, and runs on a slow kernel) skip the losses of 1 % and 2 %.
 for percent in $([ -z "$FROM" ] && echo 1 2); do
 	impair "loss $percent%"
 	verified

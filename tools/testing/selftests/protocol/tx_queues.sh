@@ -44,8 +44,8 @@ ip link add qhere numtxqueues 2 numrxqueues 2 type veth peer name qthere numtxqu
 for queue in /sys/class/net/qthere/queues/rx-*; do
 	echo 1 > "$queue/rps_cpus"
 done
-# Steer acknowledgments to CPU 1. The requester then continues on CPU 1 from where the program's CPU
-# stopped.
+# Handle acknowledgments on CPU 1. The requester then continues on CPU 1 to send the packets of requests that it began
+# on the CPU of the program.
 for queue in /sys/class/net/qhere/queues/rx-*; do
 	echo 2 > "$queue/rps_cpus"
 done

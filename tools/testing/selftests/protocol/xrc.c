@@ -430,7 +430,7 @@ static bool processes(struct pair *p)
 	if (!ended(&w, IBV_WC_REM_INV_REQ_ERR, "the SRQ of a dead process"))
 		return false;
 
-	/* the target QP remains after its creator has destroyed it, if another process has opened it */
+	/* destroy the target QP: it remains, because another process has opened it */
 	VERB(ibv_destroy_qp(w.tgt));
 	w.tgt = NULL;
 	for (int i = 0; i < 2 * rounds; i++)

@@ -219,7 +219,7 @@ class Asker:
         self.memory.fill(before)
         # This request has no key, so the answerer uses the previous one.
         self.socket.send(self.peer, WRITE, 200, struct.pack("=Q", size))
-        # The DONE that was sent with the write may or may not arrive.
+        # Skip the message DONE with number 200, if it arrives: only the status, 201, must arrive.
         while True:
             _, kind, number, data, _ = self.socket.message()
             assert kind == DONE
@@ -234,7 +234,7 @@ class Asker:
 def main():
     if sys.argv[1] == "answer":
         answerer = Answerer(sys.argv[2])
-        # RDS drops messages for a port that is not bound, so signal readiness only now.
+        # RDS drops messages for a port that is not bound. The port is bound now, so create the file STATE.
         pathlib.Path(sys.argv[3]).touch()
         answerer.answer()
     else:

@@ -105,7 +105,7 @@ load_stop() {
 	if ! ended $LOAD "${LOAD_PATIENCE:-60}"; then
 		notok "$1" "fio does not end"
 		kill -KILL $LOAD
-	# 128: fio was interrupted and had no error until then.
+	# Status 128: fio was interrupted, and had no error before.
 	elif [ "$JOB_STATUS" != 128 ] || ! grep -q 'err= 0' "$LIB_TMP/load" ||
 		! grep -q '^ *read: ' "$LIB_TMP/load"; then
 		notok "$1" "fio's status is $JOB_STATUS"
