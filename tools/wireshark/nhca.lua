@@ -340,8 +340,9 @@ local function rcxt(tvb, tree)
 	return line
 end
 
--- Offload may have joined several packets into one buffer before the capture.  If another packet for
--- the same channel follows the first one, returns the length of the first packet, or else of all bytes.
+-- Offload may have joined several packets into one buffer before the capture.  Returns the length of
+-- the first packet if another packet with the same opcode for the same channel follows it, or else the
+-- length of the buffer.
 local function first_of_batch(tvb)
 	local size, code = tvb:len(), tvb(0, 1):uint()
 	local rest = BTH + RXETH + (behind[code] or 0)

@@ -49,8 +49,8 @@ mpi "UCX, rc" "$ucx -x UCX_TLS=rc_v,self" ring sums all threads
 mpi "UCX, rc, windows" "$ucx -x UCX_TLS=rc_v,self -x UCX_FENCE_MODE=weak" -m 300000 windows
 mpi "UCX, ud" "$ucx -x UCX_TLS=ud_v,self" -m 300000 ring sums all
 mpi "UCX with its defaults" "$ucx" ring sums all latency
-# With libfabric 2.1's cache of registrations, the bytes of a long message may be wrong from some page boundary on. A run
-# with the memory monitor that Open MPI selects failed, and so did a run with the monitor memhooks. A run with
+# With libfabric 2.1's cache of registrations, the bytes of a long message may be wrong from some page boundary on. A
+# run with the memory monitor that Open MPI selects failed, and so did a run with the monitor memhooks. A run with
 # MALLOC_TRIM_THRESHOLD_=-1 MALLOC_MMAP_MAX_=0 passed: with these variables malloc returns no pages to the kernel. So
 # turn the cache off. Over rdma_rxe, Open MPI does not use libfabric.
 mpi "libfabric" "--mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include verbs;ofi_rxm

@@ -10,8 +10,8 @@ long proc_number(const char *path, const char *name);
 long status_kb(const char *name);
 
 /*
- * Return: KiB that this process has pinned.  The kernel counts a ring that was unmapped after its
- * destruction up to a twentieth of a second longer, so the number is read until it stays the same.
+ * Return: KiB that this process has pinned.  The kernel still counts the memory of a destroyed ring
+ * for up to 50 ms after it was unmapped, so the number is read until it stays the same.
  */
 long pinned_kb(void);
 

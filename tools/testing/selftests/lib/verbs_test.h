@@ -110,7 +110,7 @@ struct completion {
 		return fail("%s: %s", #call, strerror(verb_ret > 0 ? verb_ret : errno)); \
 } while (0)
 
-/* @loose: other devices are known to fail the test, so their failure counts as a skip. */
+/* @loose: devices other than nhca are known to fail the test, so their failure counts as a skip. */
 struct test {
 	const char *name;
 	bool (*run)(struct pair *p);
@@ -142,7 +142,7 @@ bool filled(const uint8_t *p, size_t len, uint32_t seed);
 long counter(const char *name);
 
 /*
- * Read and acknowledge asynchronous events until one of @type; type -1 reads all that are there.
+ * Read and acknowledge asynchronous events until one of @type arrives; -1 reads all pending events.
  * @ms: the longest wait for each event.
  */
 bool async_event(int type, int ms);

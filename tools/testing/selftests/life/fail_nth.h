@@ -18,7 +18,7 @@ struct step {
 	int (*prepare)(void);	/* before each call */
 	int (*call)(void);
 	int (*succeeded)(void);	/* checks the result of @call, and undoes it */
-	int (*failed)(void);	/* after a failed call: checks what it has left, and undoes that */
+	int (*failed)(void);	/* after a failed call: checks and undoes what it has left behind */
 };
 
 /*

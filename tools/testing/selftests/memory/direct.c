@@ -256,7 +256,10 @@ static bool arguments(struct pair *p)
 	return region_close(&r);
 }
 
-/* A region without rights to write is for reading, in its range, by its domain. */
+/*
+ * A region without rights to write refuses WRITEs, atomics, READs beyond its end or with another
+ * key, and the results of this side's READs.
+ */
 static bool rights(struct pair *p)
 {
 	struct region r = {};
@@ -279,7 +282,7 @@ static bool rights(struct pair *p)
 	if (!read_ends(p, r.size - 99, r.mr->rkey, 100, IBV_WC_REM_ACCESS_ERR, "past the end") ||
 	    !read_ends(p, 0, r.mr->rkey + 1, 100, IBV_WC_REM_ACCESS_ERR, "another key"))
 		return false;
-	/* the result of a READ must not go to a disk */
+	/* the result of a READ must not go to a region without local write access */
 	sge = (struct ibv_sge){ 0, 100, r.mr->lkey };
 	wr.opcode = IBV_WR_RDMA_READ;
 	wr.wr.rdma.remote_addr = (uintptr_t)p->b.buf;

@@ -180,7 +180,7 @@ static bool full_late(struct pair *p)
 
 /* ---- files that can be registered, or not ---- */
 
-/* What is written is in the file, and can be read. */
+/* The bytes of WRITEs are in the file, and READs return them. */
 static bool works(struct pair *p)
 {
 	static uint8_t found[MIB] __attribute__((aligned(4096)));
@@ -233,7 +233,7 @@ static bool refused(struct pair *p)
 	return true;
 }
 
-/* The file becomes a swap file: WRITEs fail until it is none. */
+/* The file becomes a swap file: WRITEs fail until swapoff. */
 static bool swapped(struct pair *p)
 {
 	struct nhcadv_direct_info info;

@@ -500,7 +500,7 @@ static bool flush_errors(struct pair *p)
 	return region_close(&r);
 }
 
-/* A file that has become shorter does not grow again, and what is left of it can be written. */
+/* WRITEs beyond the end of a truncated file fail and do not make it longer; WRITEs before succeed. */
 static bool shorter_file(struct pair *p)
 {
 	struct region r = {};
@@ -544,8 +544,8 @@ static void *dereg_later(void *arg)
 }
 
 /*
- * A region ends in the middle of WRITEs.  Afterwards no byte reaches the disk; what was
- * acknowledged is there; each other byte is new or old.
+ * A region is deregistered in the middle of WRITEs.  Afterwards no byte reaches the disk.  The disk
+ * has all bytes that were acknowledged, and each other byte is new or old.
  */
 static bool dereg_in_write(struct pair *p)
 {

@@ -48,7 +48,7 @@ uint64_t count_poison(const uint8_t *p, size_t size)
 	return found;
 }
 
-/* The buffer is returned to its owner, which overwrites it. */
+/* Fill a buffer that was returned to its owner with bytes that have the top bit set. */
 void overwrite(uint8_t *p, uint32_t length, int ending)
 {
 	memset(p, POISON | ending, length);

@@ -43,7 +43,10 @@ uint32_t packets_of(const struct nhcadv_transfer *t)
 	return (t->total + t->segment - 1) / t->segment;
 }
 
-/* Packets may be lost where a queue is short, so send them again each second. */
+/*
+ * Wait for the completion of a write.  Its packets may be lost, because a queue in the network is
+ * short, so retransmit all of them each second.
+ */
 static void wait_written(const struct nhcadv_transfer *t, uint64_t wr_id, const char *what)
 {
 	uint64_t end = now_ns() + patience_s() * 1000000000ULL, again = now_ns() + 1000000000;
@@ -387,7 +390,8 @@ bool have_within(const struct nhcadv_transfer *t, uint32_t have, uint64_t ns)
 }
 
 /*
- * At the largest MTUs a transfer has too few packets for a third of them: make the packets smaller.
+ * Callers send a third of the packets of a transfer.  With the largest MTUs the transfer has too few
+ * packets for this, so make its packets smaller: at least 12.
  */
 void dozen(struct nhcadv_transfer *t)
 {
@@ -434,7 +438,7 @@ static void resend(void)
 		expect_status(&ch, &t, (third + 1) * t.segment, NHCADV_TRANSFER_PARTIAL, third,
 			      2 * third);
 		expect_nothing(ch.scq, 0, "a third of a transfer");
-		/* send the rest, which repeats some packets */
+		/* send the first and the last third, and two packets that have arrived already */
 		start(&ch, 32, 0);
 		nhcadv_wr_retransmit(ch.dv, &ch.peer, &t, 2 * third * t.segment,
 				  t.total - 2 * third * t.segment);
