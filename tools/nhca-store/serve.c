@@ -553,7 +553,7 @@ int serve(const struct store_config *config)
 		stop(STORE_FAILED, "cannot load libnhca: the server needs an nhca device and its provider");
 	server.config = config;
 	server.stopped = eventfd(0, EFD_CLOEXEC);
-	/* before any thread, so that all threads block them */
+	/* block the signals before any thread starts, so that all threads block them */
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGINT);

@@ -22,7 +22,7 @@
 
 #include <rdma/rdma_cma.h>
 
-/* the client connects anyway after this time, so that a server that has ended is an error */
+/* after this time the client connects anyway, which fails if the server has ended */
 #define WAIT_S		60
 #define POLL_US		20000
 

@@ -125,7 +125,7 @@ static void bystander(void)
 
 	seed_state = 4711;
 	pair_make(&a, &b, IBV_QPT_RC);
-	/* the attacks leave little CPU time for the bystander */
+	/* use long timeouts, because attacks leave little CPU time for the bystander */
 	a.patient = true;
 	b.patient = true;
 	connect_ends(&a, &b);

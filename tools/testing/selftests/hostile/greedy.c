@@ -221,7 +221,7 @@ static void to_init(struct ibv_qp *qp)
 	verb(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
 }
 
-/* QPs of one group, which all users share */
+/* Attach QPs to one multicast group, which is the same for all users. */
 static uint64_t take_members(int *error)
 {
 	union ibv_gid gid = { .raw = { 0xff, 0x0e, [15] = 0x77 } };

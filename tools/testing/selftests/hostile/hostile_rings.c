@@ -236,7 +236,7 @@ static void *map_ring(struct end *e, size_t size, int prot, int flags, uint64_t 
 
 /*
  * Unmap the program's view of a ring, while the kernel uses the memory.  The provider in this
- * process reads its CQ when a QP is destroyed, so map zeros there.
+ * process reads its CQ when a QP is destroyed, so map zeros in place of the ring.
  */
 static void unmap_ring(struct ring *r)
 {

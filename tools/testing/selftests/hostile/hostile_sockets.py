@@ -96,7 +96,7 @@ def counted():
 
 
 def counted_after(before):
-    """The number of packets that the device has counted, after at most two seconds."""
+    """Waits up to two seconds until the number of counted packets changes. Returns the difference."""
     deadline = time.monotonic() + 2
     while counted() == before and time.monotonic() < deadline:
         time.sleep(0.02)

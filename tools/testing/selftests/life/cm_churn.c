@@ -25,7 +25,7 @@
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 
-#define BYTES		6000	/* several packets at any MTU; not a multiple of one */
+#define BYTES		6000	/* several packets at any MTU; not a multiple of any MTU */
 #define STUCK_SECONDS	60	/* the test fails if no connection ends in this time */
 
 /* How a connection ends; the client chooses. */

@@ -99,7 +99,8 @@ beside_said() {
 	[ $said = "$wanted" ] || echo "with '$*' the warning is there: $said" && [ $said = "$wanted" ]
 }
 
-# Other drivers report their netdev to the core in two ways. An iWARP device takes no RoCE packets.
+# Drivers of adapters report their netdev to the core in one of two ways: there must be a warning for both. An iWARP
+# device receives no RoCE packets, so there must be no warning for it.
 beside_adapter() {
 	local status
 	rdma link del "$RDMA_DEV" || return

@@ -51,7 +51,7 @@ sites_end() {
 		"$1.failed" | paste -sd' ')"
 	echo "#   no allocation failed in: $(awk 'NR == FNR { was[$1] = 1; next } !($1 in was) { print $1 }' \
 		"$1.failed" "$1.all" | paste -sd' ')"
-	# The histograms have many megabytes.
+	# Compress the histograms, which have many megabytes.
 	gzip -f "$1.hist"
 	if [ ! -s "$1.failed" ]; then
 		notok "allocations of the driver fail" "none did"

@@ -41,7 +41,8 @@ stuck() {
 	setsid "${command[@]}" -d rmnear -x "$(gid_of rmnear $NEAR_IP)" 127.0.0.1 > "$LIB_TMP/client" 2>&1 < /dev/null &
 	CLIENT=$!
 	sleep 3
-	# A retransmitted packet is a copy. So stop the sender until all packets are acknowledged, then continue it.
+	# A retransmitted packet has a copy of the bytes, and no pages of the sender. So stop the sender until all
+	# packets are acknowledged, so that the packets in the queue are no retransmissions. Then continue it.
 	kill -STOP "$CLIENT"
 	sleep 2
 	modprobe -q sch_tbf

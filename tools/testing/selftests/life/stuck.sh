@@ -33,7 +33,8 @@ sleep 3
 barrier flows
 
 if [ "$NODE" = 2 ]; then
-	# A retransmitted packet is a copy. So stop the senders until all packets are acknowledged, then continue them.
+	# A retransmitted packet has a copy of the bytes, and no pages of the sender. So stop the senders until all
+	# packets are acknowledged, so that the packets in the queue are no retransmissions. Then continue them.
 	kill -STOP "${jobs[@]}"
 	sleep 2
 	# tbf sends one byte a second and does not orphan its packets.

@@ -186,8 +186,8 @@ told() {
 	# The client notices the removal by its event channel or its requests, the server by TCP.
 	ib_read_bw_events) [ "$NODE" = 2 ] || [ "$way" = macvlan ] ;;
 	verify_xfer) true ;;
-	# rdma_cm reports the removal to the end whose device is gone, but its DREQ to the other end would
-	# need the netdev.
+	# rdma_cm reports the removal to the end whose device is gone. The other end is not notified, because
+	# rdma_cm could send its DREQ only over the netdev.
 	rping) [ "$NODE" = "$victim" ] ;;
 	ib_write_bw) [ "$NODE" != "$victim" ] && [ "$NODE" = 2 ] ;;
 	esac

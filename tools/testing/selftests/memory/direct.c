@@ -71,7 +71,7 @@ static bool own_sends(struct pair *p)
 	return region_close(&r);
 }
 
-/* One message gathers from several regions and from memory, as that of a RAID controller does. */
+/* One message gathers from several regions and from memory, as a RAID controller would send it. */
 static bool gathers(struct pair *p)
 {
 	struct region r = {}, s = {};

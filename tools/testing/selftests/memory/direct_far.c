@@ -106,7 +106,7 @@ static void serve(void)
 	meet(1);
 	cached = cached_kb();
 	getrusage(RUSAGE_SELF, &before);
-	/* the process sleeps here until all is read */
+	/* the process sleeps here until the client has read everything */
 	meet(2);
 	getrusage(RUSAGE_SELF, &after);
 	us = (after.ru_utime.tv_sec - before.ru_utime.tv_sec) * 1000000L +

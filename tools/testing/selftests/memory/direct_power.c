@@ -202,7 +202,7 @@ static uint64_t log_data(struct log *l, const struct log_entry *e)
 	return at;
 }
 
-/* Bring the data of an entry into the image of the disk's first bytes. */
+/* Copy the data of an entry into the image, which has the first bytes of the disk. */
 static bool image_write(struct log *l, const struct log_entry *e)
 {
 	uint64_t from = e->sector * l->unit, len = e->sectors * l->unit, at = log_data(l, e);

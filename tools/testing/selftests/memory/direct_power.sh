@@ -18,8 +18,8 @@ log=$(disk_of log)
 mnt=$LIB_TMP/files
 mkdir "$mnt"
 
-# Log what the disk "data" gets.  The log of the device mapper has only what a disk with a cache keeps after a loss of
-# power: writes before the last flush, and those with FUA.
+# Log the writes to the disk "data".  The log of dm-log-writes has only writes that a disk with a volatile cache keeps
+# after a loss of power: writes before the last flush, and writes with FUA.
 log_begin() {
 	dmsetup create logged --table "0 65536 log-writes $(disk_of data) $log" && udevadm settle --timeout=10
 }

@@ -133,7 +133,7 @@ static bool late_writes(struct pair *p)
 	return true;
 }
 
-/* Own READs and receives bring bytes of a peer's memory to the disk. */
+/* READs and receives of this process write bytes of a peer's memory to the disk. */
 static bool sinks(struct pair *p, unsigned int flags)
 {
 	struct region r = {};
@@ -469,7 +469,7 @@ static bool flushes(struct pair *p)
 	REQUIRE(info.flushes >= rounds / 4 && !info.dirty, "%lu flushes, %u blocks are dirty",
 		(unsigned long)info.flushes, info.dirty);
 	REQUIRE(nhcadv_direct_sync(p->a.mr) == EINVAL, "sync of another region");
-	/* a region without the right */
+	/* a region without the right to flush */
 	mr = reg(r.pool, r.fd, 0, MIB, 0);
 	REQUIRE(mr, "nhcadv_direct_reg_file: %m");
 	if (!flush(p, mr->rkey, 0, 8, IBV_FLUSH_PERSISTENT, IBV_WC_REM_ACCESS_ERR,
@@ -500,7 +500,7 @@ static bool flush_errors(struct pair *p)
 	return region_close(&r);
 }
 
-/* WRITEs beyond the end of a truncated file fail and do not make it longer; WRITEs before succeed. */
+/* WRITEs beyond the end of a truncated file fail, and do not make the file longer. */
 static bool shorter_file(struct pair *p)
 {
 	struct region r = {};

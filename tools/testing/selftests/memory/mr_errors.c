@@ -106,7 +106,7 @@ static bool zero_length(struct pair *p)
 	struct ibv_mr *mr;
 
 	REQUIRE(buf, "no memory");
-	/* other devices refuse this region at the beginning of a page: they would pin no page */
+	/* other devices refuse a region of no bytes at a page boundary: they would pin no page */
 	if (dev.nhca) {
 		mr = ibv_reg_mr(dev.pd, buf, 0, LW | RW);
 		REQUIRE(mr, "no bytes at a page: %m");

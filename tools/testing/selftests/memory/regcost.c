@@ -5,8 +5,8 @@
  *   regcost -d DEVICE [-f FILE] [-s MIB] [-n REGIONS] [-t TIMES]
  *
  * It registers one large buffer in pages of 4 KiB, TIMES times (3), and then many small regions
- * that exist together.  For each it prints lines NAME VALUE: nanoseconds, and KiB that the kernel
- * holds while the regions exist; for the large buffer medians.
+ * that exist together.  For both it prints lines NAME VALUE: nanoseconds, and KiB of kernel memory
+ * in use while the regions exist.  The values for the large buffer are medians.
  *
  * -f: use FILE on a tmpfs as the large buffer.  Then a run on another device uses the same pages,
  * with the same physical addresses.

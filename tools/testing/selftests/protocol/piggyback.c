@@ -332,7 +332,8 @@ static bool lost(struct pair *p)
 }
 
 /*
- * For `piggyback none': this host requires the ICRC, whose place the ACK takes, or injects faults
+ * For `piggyback none': no ACK may be piggybacked, because this host requires the ICRC, in whose
+ * place a packet would carry the ACK, or because it injects faults.
  */
 static bool none(struct pair *p)
 {

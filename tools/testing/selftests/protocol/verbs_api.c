@@ -479,7 +479,7 @@ static bool ud_send(struct pair *p, uint32_t qpn)
 	REQUIRE(c.byte_len == 240 && c.flags & IBV_WC_GRH && c.flags & IBV_WC_WITH_IMM &&
 		c.imm == htonl(3), "%u bytes, flags %x", c.byte_len, c.flags);
 	REQUIRE(c.src_qp == p->a.qp->qp_num, "src_qp %u", c.src_qp);
-	/* as mlx5 reports it: RoCEv2 over IPv4 or IPv6 */
+	/* nhca reports the kind of the packet, as mlx5 does: RoCEv2 over IPv4 or IPv6 */
 	REQUIRE(!dev.nhca || c.sl == (dev.ipv4 ? 0xa : 0x9), "service level %x", c.sl);
 	return filled(p->b.buf + 40, 200, 9);
 }

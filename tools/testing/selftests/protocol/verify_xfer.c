@@ -571,7 +571,7 @@ static double one_round(uint32_t step, uint64_t *sums)
 		await("message", receives_missing, reliable ? opt.patience : IDLE, !reliable);
 	meet(step + 1);
 	spent = now() - begun;
-	/* messages of the other side have arrived by now, or are lost */
+	/* wait for messages of the other side; after IDLE seconds without one, they are lost */
 	if (passive && !reliable)
 		await("message", receives_missing, IDLE, true);
 	for (q = 0; q < opt.qps; q++) {

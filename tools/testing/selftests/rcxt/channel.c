@@ -390,8 +390,8 @@ bool have_within(const struct nhcadv_transfer *t, uint32_t have, uint64_t ns)
 }
 
 /*
- * Callers send a third of the packets of a transfer.  With the largest MTUs the transfer has too few
- * packets for this, so make its packets smaller: at least 12.
+ * Callers send a third of the packets of a transfer.  With the largest MTUs a transfer has too few
+ * packets for this.  So make the packets smaller if the transfer has fewer than 12.
  */
 void dozen(struct nhcadv_transfer *t)
 {
@@ -502,8 +502,8 @@ static void complete_amid_resend(void)
 }
 
 /*
- * Cancel at the target, which then drops packets up to this tid.  Then cancel at the initiator,
- * while packets are in flight.
+ * Cancel at the target, which then drops packets with this tid or a lower one.  Then cancel at the
+ * initiator, while packets are in flight.
  */
 static void cancel(void)
 {

@@ -177,7 +177,7 @@ uint8_t *room(void)
 	return m->bytes + m->size;
 }
 
-/* Send the packet that was written to room(), possibly later; flush() sends the rest. */
+/* Send the packet that was written to room().  The packet may wait for others until flush(). */
 void post(uint8_t *packet, size_t size)
 {
 	struct message *m = &messages[waiting - 1];

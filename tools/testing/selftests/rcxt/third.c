@@ -540,8 +540,8 @@ static int udp_to(const union ibv_gid *gid)
 }
 
 /*
- * Send packets in which one field after the other is wrong, and requests without a token, to all
- * three ends.  @n: number of packets of each of the three kinds.
+ * Send forged packets: requests to the source, payload to the target, and notices to the manager.
+ * Each lacks a valid token, has a wrong bit, or belongs to no transfer.  @n: number of each kind.
  */
 static void forge_all(uint32_t n)
 {

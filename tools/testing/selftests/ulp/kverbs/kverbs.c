@@ -462,7 +462,7 @@ out:
 	end_fini(way, &b);
 }
 
-/* With the parameter fast, kverbs_init() returns this, so insmod reports the result of the test. */
+/* The result of kverbs_init() with the parameter fast: insmod reports it. */
 static int fast_err = -ENODEV;
 
 /* Map @buf with this page size. */
