@@ -646,7 +646,7 @@ static bool window(struct pair *p)
 		REQUIRE(wait_any(p->a.cq, &c), "the WRITE does not end");
 		REQUIRE(c.status == IBV_WC_SUCCESS || c.status == IBV_WC_REM_ACCESS_ERR,
 			"WRITE: %s", ibv_wc_status_str(c.status));
-		/* blocks that were complete before the close are on the disk when the region has ended */
+		/* blocks that were complete before the close are on the disk now */
 		VERB(ibv_dealloc_mw(mw));
 		VERB(ibv_dereg_mr(r.mr));
 		REQUIRE(pread(r.fd, found, MIB, 0) == (ssize_t)MIB, "pread: %m");

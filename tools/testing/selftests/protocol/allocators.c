@@ -46,7 +46,7 @@ static void *ring_alloc(struct ibv_pd *pd, void *context, size_t size, size_t al
 	*b = (struct block){ .p = answer, .size = size, .type = type, .live = true };
 	if (!answer) {
 		b->p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		/* not zeros, so that the test finds a header of a ring that the kernel has not cleared */
+		/* not zeros, so that the test finds a header that the kernel has not cleared */
 		memset(b->p, 0xa5, size);
 	}
 	given++;

@@ -20,7 +20,7 @@
 
 #define SGES		3
 #define QKEY		0x22334455
-#define IDLE		0.5	/* seconds without a message, after which missing messages count as lost */
+#define IDLE		0.5	/* seconds without a message until missing ones count as lost */
 
 /* ---- queue pairs ---- */
 

@@ -41,7 +41,7 @@ static void refused_read(struct nhcadv_transfer *t, enum nhcadv_channel_counter 
 		expect(ch.scq, NHCADV_WC_LOCAL, 51, what);
 	} else {
 		wait_count(&ch, &before, why, why, 1, what);
-		/* the kernel stores the details of the violation shortly after it counts the drop */
+		/* the kernel stores the details of the violation after it counts the drop */
 		do {
 			info = channel_info(&ch);
 		} while (info.violation_tid != t->tid && now_ns() < end);

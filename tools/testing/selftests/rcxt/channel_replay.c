@@ -147,10 +147,7 @@ static bool is_last(int number)
 	return true;
 }
 
-/*
- * Add the packets of an operation to the accounts. A replay of the last transfer of an rCxt counts
- * as duplicate, and a replay of an earlier one as stale, because an rCxt stores only its last tid.
- */
+/* Count what a replay causes: an rCxt stores only its last tid, so earlier transfers are stale. */
 static void account(int number, const struct nhcadv_transfer *t)
 {
 	const struct operation *o = &operations[number];

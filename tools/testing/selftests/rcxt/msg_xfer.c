@@ -312,7 +312,7 @@ static void server_run(void)
 		n = poll_some(wc, 16);
 		for (i = 0; i < n; i++)
 			server_told(&wc[i]);
-		/* the client's reads, and writes without a notice, give no completion at the server */
+		/* reads and writes without a notice give no completion at the server */
 		if (opt.op == READ || opt.fast)
 			last_news = now_ns();
 		if (opt.op == READ && now_ns() > start_ns + 100000000)
