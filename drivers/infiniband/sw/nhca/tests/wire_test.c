@@ -15,7 +15,7 @@
  *	  p may carry payload
  * @headers: D DETH, R RETH, T AtomicETH, A AETH, K AtomicAckETH, I ImmDt,
  *	  V IETH, F FETH, S XRCETH, C the reserved bytes of a CNP, X RXETH, Y eight bytes after it,
- *	  Z eight more bytes
+ *	  Z eight more bytes, G a GID, H the 24 bytes of a third-party request
  */
 struct spec_row {
 	u8 opcode;
@@ -95,8 +95,11 @@ static const struct spec_row spec_rows[] = {
 	{ 0xc5, "O", "XY" },
 	{ 0xc6, "Op", "XY" },
 	{ 0xc7, "O", "XY" },
+	{ 0xc8, "O", "XYZGH" },
+	{ 0xc9, "Op", "XG" },
 	{ 0xd2, "O", "XYZ" },
 	{ 0xd5, "O", "XY" },
+	{ 0xd8, "O", "XYZGH" },
 };
 
 static const struct spec_row *spec_row(u8 opcode)
@@ -152,7 +155,8 @@ static unsigned int row_len(const struct spec_row *row)
 	       4 * row_has(row, 'A') + 8 * row_has(row, 'K') + 4 * row_has(row, 'I') +
 	       4 * row_has(row, 'V') + 4 * row_has(row, 'F') +
 	       4 * row_has(row, 'S') + 16 * row_has(row, 'C') + 64 * row_has(row, 'X') +
-	       8 * row_has(row, 'Y') + 8 * row_has(row, 'Z');
+	       8 * row_has(row, 'Y') + 8 * row_has(row, 'Z') + 16 * row_has(row, 'G') +
+	       24 * row_has(row, 'H');
 }
 
 /* Flags and header length of each opcode are those of the specification. */
@@ -181,6 +185,9 @@ static void fit_rxeth(struct nhca_hdr *h, unsigned int payload)
 {
 	h->rx.version = 0;
 	h->rx.notify &= 3;
+	/* a third-party transfer notifies the manager, and not the source that sends the bytes */
+	if (row_has(spec_row(h->opcode), 'G'))
+		h->rx.notify = (h->rx.notify & NHCA_RX_NOTIFY_TARGET) | NHCA_RX_NOTIFY_THIRD;
 	h->rx.status = 0;
 	h->rx.src_channel &= 0xffffff;
 	h->rx.length = payload;
@@ -188,6 +195,7 @@ static void fit_rxeth(struct nhca_hdr *h, unsigned int payload)
 	h->rx.segment = 1024;
 	/* the payload of a status is a bitmap, not bytes of the transfer */
 	h->rx.total = h->opcode == 0xc6 ? 1 << 20 : payload;
+	h->rx.part = h->rx.total;
 }
 
 static void random_hdr(struct rnd_state *rnd, struct nhca_hdr *h, u8 opcode)
@@ -336,7 +344,8 @@ static void wire_reserved_bits_are_zero(struct kunit *test)
 		}
 		if (row_has(&spec_rows[i], 'C'))
 			KUNIT_EXPECT_NULL(test, memchr_inv(p + 12, 0, 16));
-		if (row_has(&spec_rows[i], 'X'))
+		/* the bit means "notify the manager" where there can be a manager */
+		if (row_has(&spec_rows[i], 'X') && !row_has(&spec_rows[i], 'G') && h.opcode != 0xc4)
 			KUNIT_EXPECT_EQ(test, p[12 + 40] & 0x08, 0);
 	}
 }
