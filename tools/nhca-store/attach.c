@@ -286,11 +286,13 @@ static void handle_completions(struct attached *a)
 
 	if (a->broken)
 		return;
-	if (ibv_get_cq_event(a->c.channel, &cq, &context)) {
+	/* client_call() may have taken the event that the io_uring has seen */
+	if (!ibv_get_cq_event(a->c.channel, &cq, &context)) {
+		ibv_ack_cq_events(cq, 1);
+	} else if (errno != EAGAIN) {
 		break_off(a);
 		return;
 	}
-	ibv_ack_cq_events(cq, 1);
 	if (ibv_req_notify_cq(a->c.cq, 0) || !poll_all(a))
 		break_off(a);
 	else
@@ -517,7 +519,7 @@ int attach(const char *server, const char *name, bool read_only)
 	delete_killed(a);
 	set_parameters(a, read_only);
 	open_device(a);
-	if (ibv_req_notify_cq(a->c.cq, 0))
+	if (fcntl(a->c.channel->fd, F_SETFL, O_NONBLOCK) || ibv_req_notify_cq(a->c.cq, 0))
 		stop(STORE_FAILED, "cannot arm the completion queue");
 	watch(a, COMPLETIONS, a->c.channel->fd);
 	watch(a, DISCONNECTED, a->c.id->channel->fd);

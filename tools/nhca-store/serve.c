@@ -380,13 +380,12 @@ static void tear_down(struct connection *c)
 	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
 
 	/*
-	 * First stop the client's READs and WRITEs.  rdma_disconnect() waits for an answer, which
-	 * never comes if the client's host is gone, so it is called after the region has ended.
+	 * First stop the client's READs and WRITEs.  rdma_destroy_id() disconnects without a wait
+	 * for the client, whose host may be gone.
 	 */
 	if (c->id->qp)
 		ibv_modify_qp(c->id->qp, &error, IBV_QP_STATE);
 	export_close(&c->opened);
-	rdma_disconnect(c->id);
 	if (c->id->qp)
 		rdma_destroy_qp(c->id);
 	rdma_destroy_id(c->id);

@@ -3,7 +3,7 @@
 # purpose: nhca-store copies the right bytes from and to files and disks, refuses what is not allowed, and survives its clients
 # tier: check
 # lab: --nodes 2 --packages dmsetup,e2fsprogs,xfsprogs --timeout 400
-# lab rxe: --nodes 2 --driver 1=nhca,2=rxe --packages dmsetup,e2fsprogs,xfsprogs --timeout 400
+# lab rxe: --nodes 2 --driver 1=nhca,2=rxe --packages dmsetup,e2fsprogs,xfsprogs --timeout 400 --env KEEP_LINK=1
 # lab debug: --nodes 2 --packages dmsetup,e2fsprogs,xfsprogs --kernel debug --timeout 1600
 # tier debug: long
 
@@ -101,6 +101,19 @@ write_config() {
 	END
 }
 
+# The server must end the region of a client whose link is down.
+detect_loss() {
+	barrier unplugged 120
+	# With the max_backoff of the lab, 7 retries take up to 35 s.
+	if wait_for 100 no_region; then
+		ok "the region of a client whose host is gone is deregistered"
+	else
+		notok "the region of a client whose host is gone is deregistered" "$(tail -n 2 "$LIB_TMP/server")"
+	fi
+	barrier detected
+	barrier plugged 120
+}
+
 serve() {
 	if ! null_disk disk $mib || ! null_disk files 64 || ! null_disk bad 4; then
 		notok "the disks are there" "null_blk cannot be set up"
@@ -142,15 +155,7 @@ serve() {
 	else
 		notok "the region of a killed client is deregistered" "$(rdma res show mr 2>&1 | head -n 4)"
 	fi
-	barrier unplugged 120
-	# With the max_backoff of the lab, 7 retries take up to 35 s.
-	if wait_for 100 no_region; then
-		ok "the region of a client whose host is gone is deregistered"
-	else
-		notok "the region of a client whose host is gone is deregistered" "$(tail -n 2 "$LIB_TMP/server")"
-	fi
-	barrier detected
-	barrier plugged 120
+	[ -n "$KEEP_LINK" ] || detect_loss
 	barrier open 120
 	kill -TERM $SERVER
 	ended $SERVER 20
@@ -184,6 +189,21 @@ put_get() {
 	dd if=/dev/zero of="$mine_disk" bs=1M count=$mib oflag=direct status=none
 	run "$name: get" nhca-store get ${1:+"$1"} "$IP_1" disk "$mine_disk" || return
 	same "$(disk_sum "$mine_disk")" "$(cat "$shared/put")" "$name: the bytes are the same"
+}
+
+# The link of the client's host goes down: only the server's keepalive can detect this.
+lose_link() {
+	blocked_get
+	ip link set "$NETDEV" down
+	barrier unplugged
+	# The server must detect this while the link is down.
+	barrier detected 200
+	kill -KILL $BLOCKED $SLEEPER
+	wait $BLOCKED $SLEEPER 2> /dev/null
+	ip link set "$NETDEV" up
+	ip addr replace "$MY_IP6/64" dev "$NETDEV" nodad
+	device_ready "$RDMA_DEV" "$MY_IP" || notok "the device is ready again"
+	barrier plugged 120
 }
 
 use() {
@@ -235,18 +255,7 @@ use() {
 	barrier killed
 	run "the server goes on after a killed client" nhca-store get "$IP_1" odd "$LIB_TMP/odd"
 
-	# Take the link of the client's host down: only the server's keepalive can detect this.
-	blocked_get
-	ip link set "$NETDEV" down
-	barrier unplugged
-	# The server must detect this while the link is down.
-	barrier detected 200
-	kill -KILL $BLOCKED $SLEEPER
-	wait $BLOCKED $SLEEPER 2> /dev/null
-	ip link set "$NETDEV" up
-	ip addr replace "$MY_IP6/64" dev "$NETDEV" nodad
-	device_ready "$RDMA_DEV" "$MY_IP" || notok "the device is ready again"
-	barrier plugged 120
+	[ -n "$KEEP_LINK" ] || lose_link
 
 	blocked_get
 	barrier open
