@@ -35,8 +35,7 @@ setup() {
 	udevadm settle
 }
 
-# inside NAMESPACE COMMAND...: run a command as nobody, without capabilities and without a way to
-# get any
+# inside NAMESPACE COMMAND...: run a command as nobody, without capabilities and without a way to get any
 inside() {
 	local space=$1
 	shift
