@@ -178,37 +178,39 @@ struct nhca_user *nhca_user_hold(struct nhca_user *user)
 }
 
 /*
- * Free a record whose last reference is gone.  users_lock is held; the function releases it.
- * Return: the record of the host, to which the caller puts the reference of @user; NULL: none.
+ * Put a reference, and remove the record from its table if the reference was the last one.
+ * Return: true if the caller must free the record.
  */
-static struct nhca_user *user_free(struct nhca_user *user, unsigned long flags)
-	__releases(&users_lock)
+static bool user_put_last(struct nhca_user *user)
 {
-	struct nhca_user *host = user->host;
-	int i;
+	unsigned long flags;
+	bool last;
 
-	user_remove(user);
+	/* most references are not the last one, and need no lock */
+	if (refcount_dec_not_one(&user->ref))
+		return false;
+	spin_lock_irqsave(&users_lock, flags);
+	last = refcount_dec_and_test(&user->ref);
+	if (last)
+		user_remove(user);
 	spin_unlock_irqrestore(&users_lock, flags);
-	for (i = 0; i < NHCA_POOLS; i++)
-		WARN_ON(atomic_long_read(&user->used[i]));
-	WARN_ON(atomic_long_read(&user->rcxts) || atomic_long_read(&user->rcxt_maps));
-	if (user->packets)
-		user->packets_put(user->packets);
-	kfree(user);
-	return host;
+	return last;
 }
 
 void nhca_user_put(struct nhca_user *user)
 {
 	struct nhca_user *host;
-	unsigned long flags;
+	int i;
 
 	/* twice at most: the record of a device has a reference to that of the host */
-	while (user) {
-		host = NULL;
-		if (refcount_dec_and_lock_irqsave(&user->ref, &users_lock, &flags))
-			host = user_free(user, flags);
-		user = host;
+	for (; user && user_put_last(user); user = host) {
+		for (i = 0; i < NHCA_POOLS; i++)
+			WARN_ON(atomic_long_read(&user->used[i]));
+		WARN_ON(atomic_long_read(&user->rcxts) || atomic_long_read(&user->rcxt_maps));
+		if (user->packets)
+			user->packets_put(user->packets);
+		host = user->host;
+		kfree(user);
 	}
 }
 
