@@ -48,7 +48,7 @@ bool msg_cc_has_room(const struct msg_cc *cc, uint32_t bytes);
 bool msg_cc_may_send(struct msg_cc *cc, uint32_t bytes);
 /** msg_cc_sent - count packets, and evaluate the loss rate */
 void msg_cc_sent(struct msg_cc *cc, uint32_t packets);
-/** msg_cc_done - report that a transfer of @bytes is complete, and grow the window */
+/** msg_cc_done - report that a transfer of @bytes is complete, and adapt the window */
 void msg_cc_done(struct msg_cc *cc, uint64_t bytes);
 /** msg_cc_lost - count lost packets */
 void msg_cc_lost(struct msg_cc *cc, uint32_t packets);

@@ -6,8 +6,9 @@
  * Memory is registered once on a host, for a job, and is named by PVO.  Every device of the host
  * reaches this memory through the same tables, for every channel of that job and for no other
  * channel.  A channel checks the PVO of each packet separately and has no R_Key reference (rkm.h)
- * between packets.  So the code that closes a region only removes the region from the table of
- * regions, and waits for the live sections that have begun before.
+ * between packets.  So the code that closes a region has nothing to revoke: it removes the region
+ * from the table of regions, and waits for the live sections that have begun before, and for the
+ * packets that refer to pages of the region.
  */
 #ifndef NHCA_JOB_H
 #define NHCA_JOB_H

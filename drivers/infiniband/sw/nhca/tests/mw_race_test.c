@@ -30,7 +30,7 @@ struct race {
 	u32 nowners;
 	atomic_t seen;		/* pieces with a secret that a peer read */
 	atomic_t touched;	/* pages that somebody wrote after the close */
-	atomic_t moved;		/* pieces that moved as they should */
+	atomic_t moved;		/* pieces that moved */
 	atomic_t refused;	/* pieces that were refused */
 	atomic_t wrong;		/* binds and closes with the wrong result */
 };

@@ -54,7 +54,7 @@ static void plain_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, cqe.opcode, IB_WC_SEND);
 }
 
-/* ---- between the checks, which take no lock, and the lock ---- */
+/* ---- the QP changes after the checks, which take no lock, and before the lock is taken ---- */
 
 static void (*meanwhile)(struct kunit *test);
 

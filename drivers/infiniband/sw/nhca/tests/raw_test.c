@@ -10,9 +10,10 @@
 #define MTU	1500
 #define QUEUES	4
 
-/* the last frame that was sent, and the result of sending it */
+/* the last frame that was sent, its length, and the number of frames */
 static u8 frame[2048];
 static u32 frame_len, frames;
+/* the error with which frame_send() fails; 0: none */
 static int frame_err;
 
 /* Replaces nhca_frame_send(): keeps the frame. */

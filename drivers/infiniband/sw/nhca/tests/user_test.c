@@ -164,7 +164,8 @@ static u32 user_in(struct cred *cred, u32 uid, const struct user_namespace *ns)
 
 /*
  * A user who has a range of subordinate uids is one user, in whatever user namespaces of the user
- * and with whatever uids.  Containers that root of the host has made, and their users, are not.
+ * and with whatever uids.  In a container that root of the host has made, each uid is a user of its
+ * own, and a namespace that such a user makes counts as that user.
  */
 static void subordinate_test(struct kunit *test)
 {

@@ -326,9 +326,9 @@ enum nhca_counter nhca_rx_refusal(const struct nhca_qp *qp, const struct nhca_hd
 u8 nhca_caps(const struct nhca_qp *qp);
 
 /*
- * Return: true if a packet with these headers gets a UDP checksum: if the peer has received the
- * capability bits of this end, or if the packet has no ICRC (qp->peer may have changed since the
- * headers were filled in).
+ * Return: true if a packet with these headers gets a UDP checksum.  It does if the peer has
+ * received the capability bits of this end.  A packet without an ICRC always does, because qp->peer
+ * may have changed since the headers were filled in.
  */
 static inline bool nhca_wants_sum(const struct nhca_qp *qp, const struct nhca_hdr *h)
 {
@@ -372,7 +372,7 @@ static inline bool nhca_peer_same_host(const struct nhca_qp *qp)
  * nhca_loop_expired - check whether packets have to pass before the same-host path is used
  * @qp: the QP that has received packets
  * Context: any.
- * Return: true if the time is over for which a received packet has allowed the path to @qp.
+ * Return: true if the last packet that allowed the same-host path to @qp is too long ago.
  */
 static inline bool nhca_loop_expired(const struct nhca_qp *qp)
 {
