@@ -240,7 +240,9 @@ static void grant_came(struct msg_route *route, const void *data, uint32_t lengt
 	g.at.segment = be32toh(w->segment);
 	g.version = be32toh(w->version);
 	g.fences = be32toh(w->flags) & GRANT_FENCES;
-	g.moves = be32toh(w->flags) & GRANT_MOVES;
+	/* With a shorter segment, the work request of a move would fail the whole list. */
+	g.moves = be32toh(w->flags) & GRANT_MOVES &&
+		g.at.segment >= LEAST_SEGMENT + NHCADV_MOVE_HEADER;
 	g.wanted = be32toh(w->wanted);
 	for (i = 0; i < g.count; i++)
 		g.rcxts[i] = be64toh(w->rcxts[i]);
