@@ -468,10 +468,15 @@ static uint32_t forged, forge_left;
 /* Replace a field of the first GRANTs of node 1 by an invalid value. */
 static bool forge(struct sim_packet *p)
 {
-	uint32_t header = p->data[0] == 1 ? 64 : 72;
-	uint8_t *grant = p->data + header;
+	uint8_t *grant;
+	uint32_t header;
 
-	if (p->kind != SIM_PACKET || p->length < header + 40 || p->data[1] != 4 ||
+	/* an answer of an adapter has no data */
+	if (p->kind != SIM_PACKET || p->length < 2)
+		return false;
+	header = p->data[0] == 1 ? 64 : 72;
+	grant = p->data + header;
+	if (p->length < header + 40 || p->data[1] != 4 ||
 	    memcmp(&p->from, &world.nodes[1].devices[0]->gid, 16) || !forge_left)
 		return false;
 	forge_left--;
