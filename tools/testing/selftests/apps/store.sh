@@ -4,6 +4,7 @@
 # tier: check
 # lab: --nodes 2 --packages dmsetup,e2fsprogs,xfsprogs --timeout 400
 # lab rxe: --nodes 2 --driver 1=nhca,2=rxe --packages dmsetup,e2fsprogs,xfsprogs --timeout 400 --env KEEP_LINK=1
+# tier rxe: long
 # lab debug: --nodes 2 --packages dmsetup,e2fsprogs,xfsprogs --kernel debug --timeout 1600
 # tier debug: long
 
