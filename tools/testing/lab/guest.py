@@ -37,8 +37,8 @@ class Guest:
                  *([] if self._keeps(options) else ["-no-reboot"]),
                  "-machine", "q35", "-m", str(options.memory), "-smp",
                  str(options.cpus), *accel, "-kernel", str(kernel), "-initrd", str(initrd),
-                 "-append", f"console=ttyS0 panic=-1 no_timer_check net.ifnames=0 mitigations=off audit=0 "
-                            f"apparmor=0 loglevel=8 nmi_watchdog=0 sysrq_always_enabled rdinit=/init "
+                 "-append", f"console=ttyS0 panic=-1 oops=panic no_timer_check net.ifnames=0 mitigations=off "
+                            f"audit=0 apparmor=0 loglevel=8 nmi_watchdog=0 sysrq_always_enabled rdinit=/init "
                             f"lab.node={self.number} lab.init={options.init} {options.append}".strip(),
                  "-chardev", f"socket,id=console,path=serial.{self.number}.sock,server=on,wait=off,"
                              f"logfile={self.console.name}",

@@ -108,7 +108,7 @@ class Guest(guest.Guest):
                  f"initrd=/run/{initrd.name}", "rdinit=/init", "root=/dev/ram0",
                  f"vec0:transport=fd,fd={cable.fileno()},depth={DEPTH},mtu={options.mtu},"
                  f"mac={network.mac(self.number)}",
-                 "panic=-1", "loglevel=8", "sysrq_always_enabled", "lab.machine=uml",
+                 "panic=-1", "oops=panic", "loglevel=8", "sysrq_always_enabled", "lab.machine=uml",
                  f"lab.node={self.number}", *shlex.split(options.append)]
         mounts = [f"touch disks/{name}; mount --bind -o ro {shlex.quote(str(layer))} disks/{name}"
                   for name, layer in zip(names, layers)]

@@ -56,11 +56,17 @@ struct nhca_mr *nhca_mr_alloc(struct nhca_dev *dev, struct ib_pd *pd, int access
 	return mr;
 }
 
-/* Wait for the packets that refer to pages of the region.  The key was closed meanwhile. */
+/*
+ * Wait for the packets that refer to pages of the region.  The key was closed meanwhile.
+ *
+ * The process is that of the protection domain.  ibmr.uobject does not name it: when a region takes
+ * the place of another one (ibv_rereg_mr()), the core sets this pointer to the uobject of the old
+ * region, which it then frees.
+ */
 static void mr_pageref_wait(struct nhca_mr *mr, struct nhca_pageref_region *pagerefs)
 {
 	nhca_pageref_wait(pagerefs, to_nhca_dev(mr->ibmr.device),
-			  nhca_uobject_owner(mr->ibmr.uobject));
+			  nhca_uobject_owner(mr->mkey.pd->uobject));
 }
 
 void nhca_mr_free(struct nhca_mr *mr)

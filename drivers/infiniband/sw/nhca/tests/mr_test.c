@@ -167,6 +167,23 @@ static void user_args_test(struct kunit *test)
 	}
 }
 
+/* The uobject of a region is not used: after a reregistration it is that of the old region. */
+static void uobject_test(struct kunit *test)
+{
+	struct fixture *f = test->priv;
+	struct ib_uobject destroyed = {};
+	struct ib_umem umem = { .address = 0x7000, .length = 100, .writable = 1 };
+	struct nhca_mr *mr = mr_make(test, f, ALL_ACCESS);
+
+	KUNIT_ASSERT_EQ(test, nhca_mr_map_pages(mr, f->pages, 1, 0, true), 0);
+	nhca_mr_start(mr, 0x1000, 100);
+	mr->ibmr.uobject = &destroyed;
+	mr->umem = &umem;
+	KUNIT_EXPECT_EQ(test, nhca_mr_change(&mr->ibmr, f->other.pd, ALL_ACCESS), 0);
+	mr->umem = NULL;
+	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, &mr->ibmr), 0);
+}
+
 /*
  * Rights and protection domain of a region can change in place. A region with bound windows cannot
  * be changed, closed or destroyed, because its windows would keep the old rights.
@@ -389,6 +406,7 @@ static struct kunit_case mr_cases[] = {
 	KUNIT_CASE(page_class_test),
 	KUNIT_CASE(huge_class_test),
 	KUNIT_CASE(user_args_test),
+	KUNIT_CASE(uobject_test),
 	KUNIT_CASE(change_test),
 	KUNIT_CASE(alloc_mr_test),
 	KUNIT_CASE(owner_test),
