@@ -56,7 +56,7 @@ def _probe(image):
     archive = temporary / "initrd"
     initramfs.write_probe(image, archive, MARK)
     command = ["qemu-system-x86_64", "-nodefaults", "-display", "none", "-no-reboot", "-m", "256",
-               *flags(True, None), "-kernel", str(initramfs.kernel_file(image.trees[0], image.kernel)),
+               *flags(True, None), "-kernel", str(initramfs.kernel_file(image.kernel_tree, image.kernel)),
                "-initrd", str(archive), "-append", "console=ttyS0 panic=-1", "-serial", "stdio"]
     try:
         done = subprocess.run(command, capture_output=True, timeout=PROBE_SECONDS, check=False,

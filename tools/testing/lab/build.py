@@ -164,7 +164,10 @@ class Builder:
     def programs(self):
         """The payload with the compiled test programs. A program that does not compile is missing, with a message.
 
-        The programs link with the installed libraries, so their sources are part of their key."""
+        The programs link with the installed libraries, so their sources are part of their key. Releases with the
+        same user space share the programs."""
+        if self.image.suite != self.image.release:
+            return Builder(image.ensure(self.image.suite)).programs()
         names = [name for name in _files(PROGRAM_PARTS)
                  if not name.startswith("tools/") or name.endswith((".c", ".h", ".lua", "setup-nhca"))]
 
@@ -269,7 +272,7 @@ class Builder:
         """Builds everything again with W=1 and sparse. Returns the lines with complaints.
 
         The build is in the folder of driver(), with the same files and options plus sparse, so that driver() has
-        nothing left to build."""
+        nothing left to build. Releases with the same user space build it once."""
         core = sources.rdma_core()
         names = sorted({*_files(DRIVER_PARTS), *_files(PROGRAM_PARTS)})
         with paths.lock(f"build-{self.name}-driver"):
@@ -278,8 +281,10 @@ class Builder:
             jobs = self._make()
             # Build the messages library also alone, as a distribution does: for the installed libnhca, and without
             # the other sources. Then compile a program for the installed libraries.
-            command = f"""
-                {jobs} W=1 C=2 module && {jobs} messages tools store && {jobs} selftests
+            command = f"{jobs} W=1 C=2 module"
+            if self.image.suite == self.image.release:
+                command += f"""
+                {jobs} messages tools store && {jobs} selftests
                 make -C /src/userspace install BUILD=/src/build/userspace
                 cp -r /src/userspace/libnhcamsg /alone
                 make -C /alone WERROR=1 all check

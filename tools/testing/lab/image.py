@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 """Guest images: a Debian root tree that mmdebstrap creates, and an ext4 disk with the same files.
 
-The tree stays because module and provider are built in it (see chroot.py). Additional packages become a second
-layer over the release's image."""
+The tree stays because module and provider are built in it (see chroot.py). Another kernel, another rdma-core and
+additional packages become layers over the image of the Debian suite."""
 
 import dataclasses
 import hashlib
 import json
 import os
+import shlex
 import subprocess
 
 import chroot
@@ -23,18 +24,12 @@ PACKAGES = """
     busybox-static zstd xz-utils ca-certificates
 """.split()
 
-# The Debian suite of a release, and packages that come from another suite. "backports" is the kernel of
-# trixie-backports with the user space of trixie.
-RELEASES = {
-    "bookworm": ("bookworm", {}),
-    "trixie": ("trixie", {}),
-    "backports": ("trixie", {"linux-image-amd64": "trixie-backports",
-                             "linux-headers-amd64": "trixie-backports"}),
-    "rt": ("trixie", {}),
-}
-# Packages that replace others: for "rt" the kernel with PREEMPT_RT
-INSTEAD = {
-    "rt": {"linux-image-amd64": "linux-image-rt-amd64", "linux-headers-amd64": "linux-headers-rt-amd64"},
+# The Debian suite of the user space of each release. Releases with the same suite share its image.
+RELEASES = {"bookworm": "bookworm", "trixie": "trixie", "backports": "trixie", "rt": "trixie"}
+# Releases that boot another kernel than that of their suite: the suite that has the kernel, and its packages
+KERNELS = {
+    "backports": ("trixie-backports", ["linux-image-amd64", "linux-headers-amd64"]),
+    "rt": ("trixie", ["linux-image-rt-amd64", "linux-headers-rt-amd64"]),
 }
 # The source of bookworm's rdma-core (44) is not available any more. Its guests use trixie's, which the lab builds.
 OWN_RDMA_CORE = {"bookworm"}
@@ -48,14 +43,17 @@ NO_DOCS = ["/usr/share/man/*", "/usr/share/doc/*", "/usr/share/locale/*", "/usr/
 
 @dataclasses.dataclass
 class Image:
-    """An image. layers: folders from the lowest up, each with root/ (tree) and root.img (disk)."""
+    """An image. layers: folders from the lowest up, each with root/ (tree) and root.img (disk).
+
+    built_in: the layers that all guests of the release have."""
     release: str
+    built_in: list
     layers: list
 
     @property
-    def built_in(self):
-        """The layers that all guests of the release have."""
-        return self.layers[:2] if self.release in OWN_RDMA_CORE else self.layers[:1]
+    def suite(self):
+        """The Debian suite of the user space. This is also the name of a release."""
+        return RELEASES[self.release]
 
     @property
     def trees(self):
@@ -66,19 +64,28 @@ class Image:
         return [layer / "root.img" for layer in self.layers]
 
     @property
+    def kernel_tree(self):
+        """The highest tree that has a kernel with headers."""
+        for tree in reversed(self.trees):
+            if _kernels(tree):
+                return tree
+        raise say.LabError(f"the {self.release} image has no kernel headers")
+
+    @property
     def kernel(self):
-        """The version of the newest kernel with headers."""
-        # Not path.exists(): bookworm's links are absolute, so they are valid only inside the tree.
-        versions = sorted(path.name for path in (self.trees[0] / "lib/modules").iterdir()
-                          if os.path.lexists(path / "build"))
-        if not versions:
-            raise say.LabError(f"the {self.release} image has no kernel headers")
-        return versions[-1]
+        """The version of the newest kernel in this tree."""
+        return _kernels(self.kernel_tree)[-1]
 
     @property
     def key(self):
         return hashlib.sha256("".join((layer / "key").read_text()
                                       for layer in self.layers).encode()).hexdigest()[:12]
+
+
+def _kernels(tree):
+    """The versions of the kernels with headers in a tree."""
+    # Not path.exists(): bookworm's links are absolute, so they are valid only inside the tree.
+    return sorted(path.name for path in tree.glob("usr/lib/modules/*") if os.path.lexists(path / "build"))
 
 
 def _key(parts):
@@ -109,38 +116,33 @@ def ensure(release, packages=(), fresh=False, packaged=False):
         raise say.LabError(f"unknown release {release}; known are {', '.join(RELEASES)}")
     paths.need_root()
     paths.need_tools()
-    layers = [_base(release, fresh)]
+    built_in = [_base(RELEASES[release], fresh)]
+    if release in KERNELS:
+        built_in.append(_kernel_layer(release, built_in, fresh))
     if release in OWN_RDMA_CORE:
-        layers.append((_rdma_core_packages if packaged else _rdma_core_layer)(release, layers[0]))
+        built_in.append((_rdma_core_packages if packaged else _rdma_core_layer)(release, built_in[0]))
     extra = sorted(set(packages) - set(PACKAGES))
-    if extra:
-        layers.append(_package_layer(release, layers, extra))
-    return Image(release, layers)
+    return Image(release, built_in, built_in + ([_package_layer(release, built_in, extra)] if extra else []))
 
 
-def _base(release, fresh):
-    suite, pins = RELEASES[release]
-    packages = [INSTEAD.get(release, {}).get(name, name) for name in PACKAGES]
-    key = _key([release, packages])
-    folder = paths.IMAGES / release
+def _base(suite, fresh):
+    key = _key([suite, PACKAGES])
+    folder = paths.IMAGES / suite
     if _ready(folder, key) and not fresh:
         return folder       # without the lock, which another lab may hold for minutes
-    with paths.lock(f"image-{release}"):
+    with paths.lock(f"image-{suite}"):
         if _ready(folder, key) and not fresh:
             return folder
         mirror = sources.mirror()
-        names = [name + ("/" + pins[name] if name in pins else "") for name in packages]
-        lines = [f"deb {mirror} {suite} main"]
-        lines += [f"deb {mirror} {extra} main" for extra in sorted(set(pins.values()))]
-        temporary = paths.fresh(paths.IMAGES / f"{release}.tmp")
-        command = ["mmdebstrap", "--mode=root", "--variant=apt", "--include=" + ",".join(names),
+        temporary = paths.fresh(paths.IMAGES / f"{suite}.tmp")
+        command = ["mmdebstrap", "--mode=root", "--variant=apt", "--include=" + ",".join(PACKAGES),
                    "--aptopt=APT::Install-Recommends \"false\""]
         command += [f"--aptopt={option}" for option in sources.proxy_options()]
         command += [f"--dpkgopt=path-exclude={pattern}" for pattern in NO_DOCS]
-        command += [suite, str(temporary / "root"), *lines]
+        command += [suite, str(temporary / "root"), f"deb {mirror} {suite} main"]
         # INITRD=No: the lab has its own initramfs, and Debian's takes half a minute to create.
-        say.run_logged(f"making the {release} image from {mirror} (one to four minutes)", command,
-                       paths.STATE / f"logs/image-{release}.log",
+        say.run_logged(f"making the {suite} image from {mirror} (one to four minutes)", command,
+                       paths.STATE / f"logs/image-{suite}.log",
                        env={**os.environ, "INITRD": "No", "PATH": paths.search_path()})
         make_disk(temporary / "root", temporary / "root.img")
         (temporary / "key").write_text(key)
@@ -148,12 +150,12 @@ def _base(release, fresh):
         return folder
 
 
-def _layer(name, below, parts, fill):
+def _layer(name, below, parts, fill, fresh=False):
     """A layer over other layers. If it is not in the cache, fill(root, log) writes its tree."""
     key = _key([[(layer / "key").read_text() for layer in below], *parts])
     folder = paths.IMAGES / f"{name}+{key[:12]}"
     with paths.lock(folder.name):
-        if _ready(folder, key):
+        if _ready(folder, key) and not fresh:
             return folder
         temporary = paths.fresh(paths.IMAGES / f"{folder.name}.tmp")
         (temporary / "root").mkdir()
@@ -164,15 +166,24 @@ def _layer(name, below, parts, fill):
         return folder
 
 
-def _package_layer(release, below, packages):
+def _kernel_layer(release, below, fresh):
+    """The layer with the kernel of a release that has the user space of another one."""
+    suite, packages = KERNELS[release]
+    return _package_layer(release, below, [f"{name}/{suite}" for name in packages], suite, fresh)
+
+
+def _package_layer(release, below, packages, suite=None, fresh=False):
+    """The layer with additional packages, of the image's own suite and of another one."""
     def fill(root, log):
-        install = ("apt-get update && DEBIAN_FRONTEND=noninteractive INITRD=No apt-get install -y "
+        line = f"deb {sources.mirror()} {suite} main"
+        source = f"echo {shlex.quote(line)} > /etc/apt/sources.list.d/{suite}.list && " if suite else ""
+        install = (source + "apt-get update && DEBIAN_FRONTEND=noninteractive INITRD=No apt-get install -y "
                    "--no-install-recommends " + " ".join(packages) +
                    " && apt-get clean && rm -rf /var/lib/apt/lists/*")
         chroot.run(f"adding to the {release} image: {' '.join(packages)}",
                    [layer / "root" for layer in below], root, {}, install, log, network=True)
 
-    return _layer(release, below, packages, fill)
+    return _layer(release, below, packages, fill, fresh)
 
 
 def _rdma_core_layer(release, base):

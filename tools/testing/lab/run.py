@@ -131,7 +131,7 @@ class Lab:
         disks = uml.disks(len(self.disks)) if self.user_mode else \
             [f"vd{chr(ord('a') + index)}" for index in range(len(self.disks))]
         modules = self.kernel.modules if self.kernel else \
-            self.image.trees[0] / "lib/modules" / self.version
+            self.image.kernel_tree / "usr/lib/modules" / self.version
         key = self.image.key + (f"-{self.kernel.key}" if self.kernel else "")
         base = initramfs.base(self.image, key, modules, self.version, disks)
         own = self.folder / "own/payload"
@@ -179,7 +179,7 @@ class Lab:
         say.note(f"booting {options.nodes} guest{'s' * (options.nodes > 1)} "
                  f"({options.release}, {self.version}, {how}, "
                  f"{options.driver}); logs in {self.folder}")
-        tree = self.kernel.tree if self.kernel else self.image.trees[0]
+        tree = self.kernel.tree if self.kernel else self.image.kernel_tree
         made = initramfs.kernel_file(tree, self.version)
         initrd = self.folder / "initrd"
         ends = (uml if self.user_mode else network).cables(options.nodes)
