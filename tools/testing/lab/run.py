@@ -56,6 +56,7 @@ class Lab:
     def __init__(self, options):
         self.options = options
         self.guests = []
+        self.cables = None                  # of user-mode guests
         self.folder = None
         self.drivers = drivers(options.driver, options.nodes)
 
@@ -65,6 +66,8 @@ class Lab:
     def __exit__(self, *error):
         for one in self.guests:
             one.stop()
+        if self.cables:
+            self.cables.stop()
         if self.folder:
             for path in [self.folder / "initrd", self.folder / "alive",
                          *self.folder.glob("tty.*"), *self.folder.glob("top.*"),
@@ -182,7 +185,10 @@ class Lab:
         tree = self.kernel.tree if self.kernel else self.image.kernel_tree
         made = initramfs.kernel_file(tree, self.version)
         initrd = self.folder / "initrd"
-        ends = (uml if self.user_mode else network).cables(options.nodes)
+        if self.user_mode:
+            self.cables = uml.Cables(options.nodes)
+        else:
+            ends = network.cables(options.nodes)
         if options.clock == "instructions":
             self._read_disks()
         for number in range(1, options.nodes + 1):
@@ -190,10 +196,11 @@ class Lab:
             self._write_environment(number)
             one = (uml if self.user_mode else guest).Guest(number, self.folder)
             self.guests.append(one)
-            plugs = network.plugs(number, ends)
             if self.user_mode:
+                plugs = [self.cables.plug(number)]
                 command = one.command(self.image.trees[0], made, initrd, self.disks, plugs[0], options)
             else:
+                plugs = network.plugs(number, ends)
                 flags = accel.flags(self.kvm, options.clock)
                 if options.profile:
                     flags += instructions.flags(number)
@@ -202,11 +209,12 @@ class Lab:
             one.start(command, plugs)
             if not one.alive():
                 raise say.LabError(f"node {number} ended while it started: {one.complaint()}")
-        if self.user_mode and options.nodes == 1:
-            self.guests[0].drain(ends[2][1])
         # Each guest has its own ends of the cables, so a cable closes when a guest ends.
-        for end in [end for pair in ends.values() for end in pair]:
-            end.close()
+        if self.user_mode:
+            self.cables.connect()
+        else:
+            for end in [end for pair in ends.values() for end in pair]:
+                end.close()
 
 
 class Streams:

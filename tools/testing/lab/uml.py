@@ -13,6 +13,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 
 import guest
 import network
@@ -20,7 +21,6 @@ import paths
 import question
 import say
 
-NODES = 2
 # The vector driver of user-mode Linux does not stop its transmit queue: it drops packets when the queue is full. So the
 # socket buffer of a cable (CABLE_BYTES) holds more bytes than can be in flight. The receive queue (DEPTH) holds the
 # packets that arrive while the host does not run the guest's CPU.
@@ -55,7 +55,6 @@ chroot . /usr/bin/env -i PATH=/usr/bin:/usr/sbin HOME=/tmp TMPDIR=/tmp /linux {w
 def check(options):
     """Raises an error for options that these guests do not support, before anything is created."""
     refused = {
-        f"more than {NODES} nodes": options.nodes > NODES,
         "lab shell": options.shell,
         f"--release {options.release}": options.release != "trixie",
         f"--clock {options.clock}": options.clock != "real",
@@ -80,15 +79,45 @@ def megahertz():
     return found.group(1) if found else ""
 
 
-def cables(nodes):
-    """Like network.cables(), with sockets that keep frame boundaries. The cable of a single node has no peer."""
-    ends = {}
-    for node in range(2, max(nodes, 2) + 1):
-        ends[node] = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        for end in ends[node]:
+class Cables:
+    """The sockets of the guests' network cards. Two nodes share a pair of sockets. A single node, and three or more
+    nodes, are connected with the process switch.py."""
+
+    def __init__(self, nodes):
+        pairs = [self._pair() for _ in range(1 if nodes == 2 else nodes)]
+        self._plugs = pairs[0] if nodes == 2 else [guests for guests, _ in pairs]
+        self._others = [] if nodes == 2 else [other for _, other in pairs]
+        self._process = None
+
+    @staticmethod
+    def _pair():
+        """Two connected sockets that keep frame boundaries."""
+        pair = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        for end in pair:
             end.setblocking(False)
             end.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, CABLE_BYTES)
-    return ends
+        return pair
+
+    def plug(self, node):
+        return self._plugs[node - 1]
+
+    def connect(self):
+        """Starts the process. For a single node, it discards all frames: frames that stay in the socket would block
+        the network card."""
+        if self._others:
+            for other in self._others:
+                other.setblocking(True)
+            numbers = [other.fileno() for other in self._others]
+            self._process = subprocess.Popen(
+                [sys.executable, "-B", str(paths.LAB / "switch.py"), *map(str, numbers)], stdin=subprocess.DEVNULL,
+                pass_fds=numbers, start_new_session=True, preexec_fn=say.die_with_parent)
+        for end in [*self._plugs, *self._others]:
+            end.close()
+
+    def stop(self):
+        if self._process:
+            self._process.kill()
+            self._process.wait()
 
 
 class Guest(guest.Guest):
@@ -121,12 +150,6 @@ class Guest(guest.Guest):
         # The kernel is killed with the first process of its pid namespace, which is killed with the lab.
         return ["unshare", "--mount", "--propagation", "private", "--pid", "--fork",
                 "--kill-child=SIGKILL", "sh", "-c", script]
-
-    def drain(self, end):
-        """Discards what a single node sends: packets that stay in the socket would block its network card."""
-        end.setblocking(True)
-        self.readers.append(subprocess.Popen(["cat"], stdin=end, stdout=subprocess.DEVNULL,
-                                             start_new_session=True))
 
     def _reader(self, path):
         """An end of a socket whose other end is copied to a file. A console cannot be a plain file."""
