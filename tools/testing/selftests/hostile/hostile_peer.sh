@@ -4,6 +4,7 @@
 # tier: check
 # lab: --nodes 2 --timeout 400
 # lab rxe: --nodes 2 --driver 1=nhca,2=rxe --timeout 400
+# tier rxe: long
 # lab debug: --machine uml --nodes 2 --cpus 2 --kernel debug --timeout 1800 --env COUNT=100000
 # tier debug: long
 # lab debug-rxe: --machine uml --nodes 2 --cpus 2 --kernel debug --driver 1=nhca,2=rxe --timeout 1800 --env COUNT=100000

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # purpose: thousands of rdma_cm connections are opened, verified and closed, and leave nothing behind
 # tier: check
-# lab: --nodes 2 --timeout 240 --env CONNECTIONS=300
+# lab: --nodes 2 --timeout 240 --env CONNECTIONS=150
 # lab long: --nodes 2 --timeout 3600 --env CONNECTIONS=10000
 # tier long: long
 # lab uml: --machine uml --nodes 2 --timeout 5400 --env CONNECTIONS=10000

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # purpose: the documented recipes for containers and CI work: each network namespace has its device, and programs need no privilege
-# tier: check
+# tier: long
 # lab: --nodes 1 --driver none --timeout 240
 # lab archive: --nodes 1 --driver none --timeout 400 --env ARCHIVE=1
 # tier archive: long

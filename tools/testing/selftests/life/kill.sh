@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # purpose: after SIGKILL of one end during a transfer the other end ends by itself, the module unloads, and nothing is leaked
 # tier: check
-# lab: --nodes 2 --timeout 400 --env KILLS=6
+# lab: --nodes 2 --timeout 400 --env KILLS=3
 # lab long: --nodes 2 --timeout 5400 --env KILLS=100
 # tier long: long
 # lab uml: --machine uml --nodes 2 --timeout 5400 --env KILLS=100

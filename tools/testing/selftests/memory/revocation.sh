@@ -4,6 +4,7 @@
 # tier: check
 # lab: --nodes 2 --cpus 2 --timeout 300
 # lab one-host: --nodes 1 --cpus 2 --timeout 300
+# tier one-host: long
 # lab long: --nodes 2 --cpus 2 --timeout 172800 --env COUNT=500
 # tier long: long
 # lab million: --machine uml --nodes 2 --cpus 2 --mtu 4200 --timeout 14400 --env MANY=1000000

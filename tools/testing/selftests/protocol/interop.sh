@@ -4,6 +4,7 @@
 # tier: check
 # lab server: --nodes 2 --driver 1=nhca,2=rxe --timeout 480
 # lab client: --nodes 2 --driver 1=rxe,2=nhca --timeout 480
+# tier client: long
 # lab server-mtu-4200: --nodes 2 --driver 1=nhca,2=rxe --mtu 4200 --timeout 480
 # tier server-mtu-4200: long
 # lab client-mtu-9000: --nodes 2 --driver 1=rxe,2=nhca --mtu 9000 --timeout 480

@@ -4,6 +4,7 @@
 # tier: check
 # lab: --nodes 1 --timeout 300
 # lab smp: --nodes 1 --cpus 2 --timeout 300
+# tier smp: long
 # lab debug: --nodes 1 --cpus 2 --kernel debug --timeout 900
 # tier debug: long
 
