@@ -25,9 +25,11 @@ PACKAGES = """
 """.split()
 
 # The Debian suite of the user space of each release. Releases with the same suite share its image.
-RELEASES = {"bookworm": "bookworm", "trixie": "trixie", "backports": "trixie", "rt": "trixie"}
+RELEASES = {"bookworm": "bookworm", "bookworm-kernel": "trixie", "trixie": "trixie", "backports": "trixie",
+            "rt": "trixie"}
 # Releases that boot another kernel than that of their suite: the suite that has the kernel, and its packages
 KERNELS = {
+    "bookworm-kernel": ("bookworm", ["linux-image-amd64", "linux-headers-amd64"]),
     "backports": ("trixie-backports", ["linux-image-amd64", "linux-headers-amd64"]),
     "rt": ("trixie", ["linux-image-rt-amd64", "linux-headers-rt-amd64"]),
 }
@@ -178,7 +180,7 @@ def _package_layer(release, below, packages, suite=None, fresh=False):
         line = f"deb {sources.mirror()} {suite} main"
         source = f"echo {shlex.quote(line)} > /etc/apt/sources.list.d/{suite}.list && " if suite else ""
         install = (source + "apt-get update && DEBIAN_FRONTEND=noninteractive INITRD=No apt-get install -y "
-                   "--no-install-recommends " + " ".join(packages) +
+                   "--no-install-recommends --allow-downgrades " + " ".join(packages) +
                    " && apt-get clean && rm -rf /var/lib/apt/lists/*")
         chroot.run(f"adding to the {release} image: {' '.join(packages)}",
                    [layer / "root" for layer in below], root, {}, install, log, network=True)

@@ -3,7 +3,9 @@
 # purpose: the module loads on each kernel, its provider is found, and it unloads with devices present
 # tier: check
 # lab trixie: --nodes 1 --driver none --timeout 120
+# lab bookworm-kernel: --nodes 1 --driver none --release bookworm-kernel --timeout 120
 # lab bookworm: --nodes 1 --driver none --release bookworm --timeout 120
+# tier bookworm: long
 # lab backports: --nodes 1 --driver none --release backports --timeout 120
 
 . "$LAB_SRC/selftests/lib/lib.sh"
