@@ -22,6 +22,7 @@ static void iter_begin(struct nhca_iter *it, u64 at, u32 left, int access)
 	it->mem = NULL;
 	it->mr = NULL;
 	it->fault = NULL;
+	it->op = 0;
 	it->at = at;
 	it->left_sges = 0;
 	it->left = left;

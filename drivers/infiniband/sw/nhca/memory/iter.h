@@ -175,7 +175,8 @@ void nhca_iter_pvo(struct nhca_iter *it, const struct nhca_job *job, u64 pvo, u3
  * @f:  state of the requester or responder
  * @op: number of the operation; the requester or responder uses each number only once
  *
- * Regions of a backing (backing.h) need this call.  For other regions it has no effect.
+ * Regions of a backing (backing.h) need this call.  For other regions it has no effect.  Without
+ * this call, a backing gets operation 0 and no @f.
  * Context: any.
  */
 static inline void nhca_iter_for(struct nhca_iter *it, struct nhca_fault *f, u64 op)

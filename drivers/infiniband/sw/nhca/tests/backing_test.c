@@ -36,6 +36,8 @@ static int fetch(struct kunit *test, struct ib_mr *mr, u64 va, struct nhca_fault
 	u8 byte = 0;
 	int err;
 
+	/* what the backing gets must not depend on what was on the stack */
+	memset(&it, 0x5a, sizeof(it));
 	enter();
 	err = nhca_iter_key(&it, &f->key_user, mr->rkey, va, 1, READ_ACCESS);
 	if (w)
@@ -68,6 +70,8 @@ static void iterator_test(struct kunit *test)
 	 */
 	KUNIT_EXPECT_EQ(test, fetch(test, mr, BACKED_IOVA + 7, NULL, 0, 0), -EACCES);
 	KUNIT_EXPECT_EQ(test, fake->wants, 0);
+	KUNIT_EXPECT_EQ(test, fake->segs, 1);
+	KUNIT_EXPECT_EQ(test, fake->seg_op, 0);
 
 	KUNIT_EXPECT_EQ(test, fetch(test, mr, BACKED_IOVA + PAGE_SIZE + 7, w, 5, 99), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, fake->wants, 1);

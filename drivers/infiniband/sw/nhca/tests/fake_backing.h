@@ -23,6 +23,7 @@
  * @ahead_len: bytes of the last call of ahead()
  * @frees: number of calls of free()
  * @waiter: requester or responder that waits, or NULL
+ * @seg_op: operation of the last call of seg()
  * @op, @off, @len: arguments of the last call of want()
  * @writes: the region may be written
  * @placed: bytes for which placed() was called
@@ -38,6 +39,7 @@ struct fake_backing {
 	u64 ahead_len;
 	u32 frees;
 	struct nhca_fault *waiter;
+	u64 seg_op;
 	u64 op;
 	u64 off;
 	u64 len;
@@ -57,6 +59,7 @@ static inline int fake_seg(struct nhca_backing *b, struct nhca_fault *f, u64 op,
 	struct fake_backing *fake = to_fake(b);
 
 	fake->segs++;
+	fake->seg_op = op;
 	if (!f)
 		return -EAGAIN;
 	if (write && !fake->writes)
