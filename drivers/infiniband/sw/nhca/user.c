@@ -214,26 +214,37 @@ void nhca_user_put(struct nhca_user *user)
 	}
 }
 
+/*
+ * Both loops check before they add.  A request that is refused must not count, not even for a
+ * moment: it could make a concurrent request of another user fail.
+ */
+int nhca_share_charge(long size, atomic_long_t *mine, atomic_long_t *all, long n)
+{
+	long own = 0, sum;
+
+	if (mine) {
+		own = atomic_long_read(mine);
+		do {
+			if (!nhca_share_ok(size, own + n, 0))
+				return -EDQUOT;
+		} while (!atomic_long_try_cmpxchg(mine, &own, own + n));
+		own += n;
+	}
+	sum = atomic_long_read(all);
+	do {
+		if (sum + n > size || !nhca_share_ok(size, own, sum + n)) {
+			if (mine)
+				atomic_long_sub(n, mine);
+			return sum + n > size ? -ENOMEM : -EDQUOT;
+		}
+	} while (!atomic_long_try_cmpxchg(all, &sum, sum + n));
+	return 0;
+}
+
 int nhca_pool_charge(struct nhca_users *users, struct nhca_user *user, enum nhca_pool pool, long n)
 {
-	long size = pool_size[pool], mine = 0, all;
-
-	/*
-	 * Check the user's share first.  A request that exceeds the share must not count in the
-	 * pool, not even for a moment: it could make a concurrent request of another user fail.
-	 */
-	if (user) {
-		mine = atomic_long_add_return(n, &user->used[pool]);
-		if (!nhca_share_ok(size, mine, 0)) {
-			atomic_long_sub(n, &user->used[pool]);
-			return -EDQUOT;
-		}
-	}
-	all = atomic_long_add_return(n, &users->used[pool]);
-	if (all <= size && nhca_share_ok(size, mine, all))
-		return 0;
-	nhca_pool_uncharge(users, user, pool, n);
-	return all > size ? -ENOMEM : -EDQUOT;
+	return nhca_share_charge(pool_size[pool], user ? &user->used[pool] : NULL,
+				 &users->used[pool], n);
 }
 
 void nhca_pool_uncharge(struct nhca_users *users, struct nhca_user *user,

@@ -180,7 +180,7 @@ kuid_t nhca_user_of_cred(const struct cred *cred);
  * @users: the pools
  * @id:    uid in the initial user namespace
  * Context: process, sleeps.
- * Return: a counted reference, for nhca_user_put(); ERR_PTR(-ENOMEM): no memory for a new account.
+ * Return: a counted reference, for nhca_user_put(); ERR_PTR(-ENOMEM): no memory for a new record.
  */
 struct nhca_user *nhca_user_get(struct nhca_users *users, u32 id);
 
@@ -215,23 +215,37 @@ static inline struct nhca_user *nhca_user_find(struct nhca_users *users, u32 id)
 struct nhca_user *nhca_user_hold(struct nhca_user *user);
 
 /**
- * nhca_user_put - release a reference; free the account with the last one
- * @user: the account or NULL.  Before the last reference is released, the amounts of all pools must
+ * nhca_user_put - release a reference; free the record with the last one
+ * @user: the record or NULL.  Before the last reference is released, the amounts of all pools must
  *        have been given back.
  * Context: process, sleeps.
  */
 void nhca_user_put(struct nhca_user *user);
 
 /**
+ * nhca_share_charge - take an amount of a resource that users share
+ * @size: size of the resource
+ * @mine: amount that the user has; NULL: the only limit is @size
+ * @all:  amount that all users have
+ * @n:    amount to take
+ *
+ * A request that is refused changes nothing, so it cannot make a concurrent request of another user
+ * fail.
+ * Context: any.
+ * Return: 0: @n was added to @mine and @all; -EDQUOT: nhca_share_ok() refuses the amount to the
+ * user; -ENOMEM: less than @n is left.
+ */
+int nhca_share_charge(long size, atomic_long_t *mine, atomic_long_t *all, long n);
+
+/**
  * nhca_pool_charge - take an amount from a pool
  * @users: the pools
- * @user:  the account to charge.  NULL for the kernel and for users with CAP_SYS_RESOURCE: their
+ * @user:  the record to charge.  NULL for the kernel and for users with CAP_SYS_RESOURCE: their
  *         only limit is the size of the pool.
  * @pool:  the pool
  * @n:     amount, in the pool's unit
  * Context: any.
- * Return: 0; -EDQUOT: nhca_share_ok() refuses the amount to @user; -ENOMEM: less than @n is left of
- * the pool.
+ * Return: as nhca_share_charge().
  */
 int nhca_pool_charge(struct nhca_users *users, struct nhca_user *user, enum nhca_pool pool, long n);
 

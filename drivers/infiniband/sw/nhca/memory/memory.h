@@ -26,7 +26,7 @@ struct nhca_mr;
 /**
  * struct nhca_pd - a protection domain
  * @ibpd:  the core's part
- * @owner: account that the domain and its objects are charged to; NULL: no account
+ * @owner: record that the domain and its objects are charged to; NULL: nobody is charged
  */
 struct nhca_pd {
 	struct ib_pd ibpd;

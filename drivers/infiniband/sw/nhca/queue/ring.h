@@ -105,7 +105,7 @@ static inline void nhca_sges_copy(struct nhca_sge *to, const struct nhca_sge *fr
 /**
  * struct nhca_ucontext - a process that has opened the device
  * @ibuc:  the RDMA core's part
- * @user:  account to which the process's use of the device's pools is charged; counted; NULL: the
+ * @user:  record to which the process's use of the device's pools is charged; counted; NULL: the
  *         process has CAP_SYS_RESOURCE
  * @direct_pools: struct nhca_direct_pool, by number (verbs/direct.c); written under its lock
  * @owner: the process, for waits for zero-copy references of its packets; counted

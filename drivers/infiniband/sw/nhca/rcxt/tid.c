@@ -46,19 +46,6 @@ static void map_uncharge(struct nhca_rcxt_pool *pool, struct nhca_user *user, lo
 	atomic_long_sub(size, &pool->map_bytes);
 }
 
-static bool map_charge(struct nhca_rcxt_pool *pool, struct nhca_user *user, long size)
-{
-	long all = atomic_long_add_return(size, &pool->map_bytes);
-	bool fits = all <= pool->map_limit;
-
-	if (user && !nhca_share_ok(pool->map_limit,
-				   atomic_long_add_return(size, &user->rcxt_maps), all))
-		fits = false;
-	if (!fits)
-		map_uncharge(pool, user, size);
-	return fits;
-}
-
 static unsigned long *map_alloc(struct nhca_rcxt_pool *pool, const struct nhca_rcxt *rc,
 				u32 packets)
 {
@@ -66,7 +53,8 @@ static unsigned long *map_alloc(struct nhca_rcxt_pool *pool, const struct nhca_r
 	long size = map_size(packets);
 	unsigned long *map;
 
-	if (!map_charge(pool, user, size))
+	if (nhca_share_charge(pool->map_limit, user ? &user->rcxt_maps : NULL, &pool->map_bytes,
+			      size))
 		return NULL;
 	/* the caller has made a memory cgroup active, which __GFP_ACCOUNT charges */
 	map = kzalloc(size, GFP_ATOMIC | __GFP_NOWARN | __GFP_ACCOUNT);

@@ -4,9 +4,11 @@
  * answer is compared with that of a model, which has an array where the driver has a bitmap.
  */
 #include <kunit/test.h>
+#include <linux/hrtimer.h>
 #include <linux/prandom.h>
 #include <linux/slab.h>
 
+#include "../compat.h"
 #include "../rcxt/tid.h"
 
 #define STEPS		150000
@@ -684,11 +686,84 @@ static void rcxt_tid_maps_half_for_others(struct kunit *test)
 	tid_teardown(test, f);
 }
 
+#define MANY_PACKETS	16384
+#define MAP_BYTES	(MANY_PACKETS / 8)
+
+/**
+ * struct other - another user, whose transfers begin and end in the interrupt of a timer
+ * @timer:  the timer
+ * @f:      the fixture
+ * @list, @rc: rCxt of the user
+ * @begun:  number of transfers that have begun
+ * @failed: number of transfers that had no bitmap
+ */
+struct other {
+	struct hrtimer timer;
+	struct tid_fixture *f;
+	struct nhca_rcxt_list list;
+	struct nhca_rcxt *rc;
+	u32 begun;
+	u32 failed;
+};
+
+static enum hrtimer_restart other_begins(struct hrtimer *timer)
+{
+	struct other *o = container_of(timer, struct other, timer);
+	u32 tid = ++o->begun;
+
+	if (nhca_rcxt_begin_read(&o->f->pool, o->rc, tid, MANY_PACKETS * 1024, 1024, 0, BASE, 1))
+		o->failed++;
+	nhca_rcxt_cancel(&o->f->pool, o->rc, tid);
+	hrtimer_forward_now(timer, ns_to_ktime(50 * NSEC_PER_USEC));
+	return HRTIMER_RESTART;
+}
+
+/*
+ * A user asks for more bitmaps than it may have, all the time.  The refused requests count not even
+ * for a moment: another user always gets its share.
+ */
+static void rcxt_tid_maps_refused(struct kunit *test)
+{
+	struct tid_fixture *f = tid_setup(test);
+	struct other *o = kunit_kzalloc(test, sizeof(*o), GFP_KERNEL);
+	unsigned long end = jiffies + HZ;
+	struct nhca_rcxt_id id;
+	u32 accepted = 0;
+
+	KUNIT_ASSERT_NOT_NULL(test, o);
+	o->f = f;
+	o->list = (struct nhca_rcxt_list)NHCA_RCXT_LIST_INIT;
+	o->list.user = nhca_user_get(&f->users, 1001);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(o->list.user));
+	KUNIT_ASSERT_EQ(test, nhca_rcxt_acquire(&f->pool, 0x1235, &o->list, 1, &id), 0);
+	o->rc = &f->pool.rcxts[id.index];
+	/* room for 2.5 bitmaps, of which each user may have half; the first user has a fifth */
+	f->pool.map_limit = 2 * MAP_BYTES + MAP_BYTES / 2;
+	KUNIT_ASSERT_EQ(test, nhca_share_charge(f->pool.map_limit, &f->list.user->rcxt_maps,
+						&f->pool.map_bytes, MAP_BYTES / 2), 0);
+	hrtimer_setup(&o->timer, other_begins, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
+	hrtimer_start(&o->timer, ns_to_ktime(50 * NSEC_PER_USEC), HRTIMER_MODE_REL_HARD);
+	while (time_before(jiffies, end))
+		accepted += !nhca_rcxt_begin_read(&f->pool, f->rc, 1, MANY_PACKETS * 1024, 1024, 0,
+						  BASE, 1);
+	hrtimer_cancel(&o->timer);
+	KUNIT_EXPECT_EQ(test, accepted, 0);
+	/* without high resolution, a timer expires only in each tick */
+	KUNIT_EXPECT_GE(test, o->begun, HZ / 4);
+	KUNIT_EXPECT_EQ(test, o->failed, 0);
+	atomic_long_sub(MAP_BYTES / 2, &f->list.user->rcxt_maps);
+	atomic_long_sub(MAP_BYTES / 2, &f->pool.map_bytes);
+	nhca_rcxt_release(&f->pool, &o->list, o->rc);
+	nhca_user_put(o->list.user);
+	tid_teardown(test, f);
+}
+
 static struct kunit_case rcxt_tid_cases[] = {
 	KUNIT_CASE(rcxt_tid_history),
 	KUNIT_CASE(rcxt_tid_lands_once),
 	KUNIT_CASE(rcxt_tid_newer_in_the_middle),
 	KUNIT_CASE(rcxt_tid_maps_half_for_others),
+	KUNIT_CASE(rcxt_tid_maps_refused),
 	{}
 };
 

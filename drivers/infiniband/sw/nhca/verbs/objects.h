@@ -23,8 +23,8 @@ static inline struct nhca_ucontext *nhca_udata_uc(struct ib_udata *udata)
 }
 
 /*
- * Return: the account for an object that a verb creates; NULL: the creator is the kernel, or had
- * CAP_SYS_RESOURCE when it opened the device.
+ * Return: the record of the user who creates an object by a verb; NULL: the creator is the kernel,
+ * or had CAP_SYS_RESOURCE when it opened the device.
  */
 static inline struct nhca_user *nhca_udata_user(struct ib_udata *udata)
 {
@@ -36,7 +36,7 @@ static inline struct nhca_user *nhca_udata_user(struct ib_udata *udata)
 /**
  * nhca_obj_get - count a new object of a device
  * @dev:  the device
- * @user: account that the object counts in, or NULL
+ * @user: record that the object counts in, or NULL
  * @pool: kind of the object
  * Context: any.
  * Return: 0; -ENOMEM: the limit of @user or of the device is reached.  Both limits give the same
@@ -145,7 +145,7 @@ int nhca_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 /**
  * struct nhca_xrcd - an XRC domain
  * @ibxrcd: the RDMA core's part
- * @owner:  account that the domain counts in, or NULL; a counted reference, because a process of
+ * @owner:  record that the domain counts in, or NULL; a counted reference, because a process of
  *          another user may keep the domain open
  */
 struct nhca_xrcd {
@@ -388,7 +388,7 @@ int nhca_modify_wq(struct ib_wq *ibwq, struct ib_wq_attr *attr, u32 mask, struct
 /**
  * struct nhca_ind_table - an RSS indirection table
  * @ibtable: the RDMA core's part
- * @owner:   account that the table counts in, or NULL
+ * @owner:   record that the table counts in, or NULL
  */
 struct nhca_ind_table {
 	struct ib_rwq_ind_table ibtable;
