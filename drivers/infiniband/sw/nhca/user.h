@@ -250,6 +250,21 @@ int nhca_share_charge(long size, atomic_long_t *mine, atomic_long_t *all, long n
 int nhca_pool_charge(struct nhca_users *users, struct nhca_user *user, enum nhca_pool pool, long n);
 
 /**
+ * nhca_verb_error - get the error of a verb from an error of nhca_pool_charge()
+ * @err: the error, or another one, or 0
+ *
+ * A verb that other providers have as well fails with -ENOMEM, whether the limit of the user or
+ * that of the device is reached, because programs expect -ENOMEM.  Functions that only nhca has
+ * (nhcadv_*) return -EDQUOT at the limit of the user.
+ * Context: any.
+ * Return: the error of the verb.
+ */
+static inline int nhca_verb_error(int err)
+{
+	return err == -EDQUOT ? -ENOMEM : err;
+}
+
+/**
  * nhca_pool_uncharge - give back an amount that nhca_pool_charge() has charged
  * @users: the pools
  * @user:  the record that was charged, or NULL

@@ -108,9 +108,9 @@ shared() {
 shared rcxts EDQUOT 50000 1000
 # Each bitmap takes 2 KiB.
 shared bitmaps ENOMEM 16384 100
-shared dm EDQUOT 8192 4096
-shared groups EDQUOT 4096 100
-shared members EDQUOT 128 64
+shared dm ENOMEM 8192 4096
+shared groups ENOMEM 4096 100
+shared members ENOMEM 128 64
 # The default share of 500 permille is half a million QPs, which do not fit into the guest's memory.
 echo 1 > $share
 shared objects ENOMEM 1048 10

@@ -112,8 +112,7 @@ static int mr_range(struct nhca_mr *mr, unsigned int shift, u64 count, u64 offse
 	err = nhca_range_alloc(&mr->tces, shift, count, &owner);
 	if (err) {
 		mr->tces.count = 0;
-		/* programs expect -ENOMEM of verbs */
-		return err == -EDQUOT ? -ENOMEM : err;
+		return nhca_verb_error(err);
 	}
 	mr->kind = NHCA_MR_TCE;
 	mr->pvo = nhca_range_pvo(&mr->tces) + offset;

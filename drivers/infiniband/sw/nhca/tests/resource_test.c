@@ -2,9 +2,10 @@
 /*
  * KUnit: `rdma resource' finds an object that is being destroyed: in kernels without
  * rdma_restrack_begin_del() the RDMA core removes an object from its table only after the driver
- * has destroyed the object.
+ * has destroyed the object.  And the error of verbs that would create too many objects.
  */
 #include <linux/skbuff.h>
+#include <net/ipv6.h>
 
 #include "qp_fixture.h"
 #include "../verbs/objects.h"
@@ -80,10 +81,55 @@ static void srq_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, res.posted, 0);
 }
 
+/* Let a user have its share of a pool. */
+static void take_share(struct kunit *test, struct nhca_user *user, enum nhca_pool pool, long n)
+{
+	KUNIT_ASSERT_EQ(test, nhca_pool_charge(user->users, user, pool, n), 0);
+	KUNIT_ASSERT_EQ(test, nhca_pool_charge(user->users, user, pool, 1), -EDQUOT);
+}
+
+/* At the limit of the user, verbs fail with ENOMEM, as at the limit of the device. */
+static void limit_test(struct kunit *test)
+{
+	struct ib_flow_attr rule = { .type = IB_FLOW_ATTR_NORMAL };
+	struct ib_dm_alloc_attr dm = { .length = PAGE_SIZE };
+	struct qp_fixture *f = test->priv;
+	struct nhca_user *user = nhca_user_get(&f->dev->users, 4711);
+	struct nhca_ucontext *uc = kunit_kzalloc(test, sizeof(*uc), GFP_KERNEL);
+	struct in6_addr addr;
+	union ib_gid group;
+
+	KUNIT_ASSERT_NOT_NULL(test, uc);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(user));
+	uc->user = user;
+	f->qp->owner = user;
+	take_share(test, user, NHCA_POOL_CQS, NHCA_MAX_CQ / 2);
+	KUNIT_EXPECT_EQ(test, nhca_obj_get(f->dev, user, NHCA_POOL_CQS), -ENOMEM);
+	take_share(test, user, NHCA_POOL_RULES, NHCA_MAX_STEER_RULES / 2);
+	f->qp->ibqp.qp_type = IB_QPT_RAW_PACKET;
+	KUNIT_EXPECT_EQ(test, PTR_ERR(nhca_create_flow(&f->qp->ibqp, &rule, NULL)), -ENOMEM);
+	f->qp->ibqp.qp_type = IB_QPT_RC;
+	take_share(test, user, NHCA_POOL_GROUPS, NHCA_MAX_MCAST_GRP / 2);
+	ipv6_addr_set_v4mapped(htonl(0xe0000110), &addr);
+	memcpy(group.raw, &addr, sizeof(group.raw));
+	KUNIT_EXPECT_EQ(test, nhca_attach_mcast(&f->qp->ibqp, &group, 0), -ENOMEM);
+	take_share(test, user, NHCA_POOL_DM, NHCA_MAX_DM_SIZE / 2);
+	KUNIT_EXPECT_EQ(test, PTR_ERR(nhca_alloc_dm(&f->dev->ibdev, &uc->ibuc, &dm, NULL)),
+			-ENOMEM);
+
+	nhca_pool_uncharge(user->users, user, NHCA_POOL_CQS, NHCA_MAX_CQ / 2);
+	nhca_pool_uncharge(user->users, user, NHCA_POOL_RULES, NHCA_MAX_STEER_RULES / 2);
+	nhca_pool_uncharge(user->users, user, NHCA_POOL_GROUPS, NHCA_MAX_MCAST_GRP / 2);
+	nhca_pool_uncharge(user->users, user, NHCA_POOL_DM, NHCA_MAX_DM_SIZE / 2);
+	f->qp->owner = NULL;
+	nhca_user_put(user);
+}
+
 static struct kunit_case resource_cases[] = {
 	KUNIT_CASE(qp_test),
 	KUNIT_CASE(cq_test),
 	KUNIT_CASE(srq_test),
+	KUNIT_CASE(limit_test),
 	{}
 };
 

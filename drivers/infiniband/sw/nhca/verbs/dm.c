@@ -48,7 +48,7 @@ struct ib_dm *nhca_alloc_dm(struct ib_device *ibdev, struct ib_ucontext *ibuc,
 	dm->size = PAGE_ALIGN(attr->length);
 	dm->mem = nhca_shared_alloc(uc, dm->size, &dev->users, &dm->entry);
 	if (IS_ERR(dm->mem)) {
-		err = PTR_ERR(dm->mem);
+		err = nhca_verb_error(PTR_ERR(dm->mem));
 		kfree(dm);
 		return ERR_PTR(err);
 	}

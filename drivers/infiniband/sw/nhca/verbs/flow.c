@@ -175,7 +175,7 @@ struct ib_flow *nhca_create_flow(struct ib_qp *ibqp, struct ib_flow_attr *attr,
 		goto err_free;
 	rule->qp = to_nhca_qp(ibqp);
 	flow->rule = rule;
-	err = nhca_pool_charge(&rule->qp->dev->users, rule->qp->owner, NHCA_POOL_RULES, 1);
+	err = nhca_obj_get(rule->qp->dev, rule->qp->owner, NHCA_POOL_RULES);
 	if (err)
 		goto err_free;
 	err = nhca_steer_add(rule->qp->dev->steer, rule);
@@ -184,7 +184,7 @@ struct ib_flow *nhca_create_flow(struct ib_qp *ibqp, struct ib_flow_attr *attr,
 	return &flow->ibflow;
 
 err_give:
-	nhca_pool_uncharge(&rule->qp->dev->users, rule->qp->owner, NHCA_POOL_RULES, 1);
+	nhca_obj_put(rule->qp->dev, rule->qp->owner, NHCA_POOL_RULES);
 err_free:
 	kfree(rule);
 	kfree(flow);
@@ -197,7 +197,7 @@ int nhca_destroy_flow(struct ib_flow *ibflow)
 	struct nhca_qp *qp = flow->rule->qp;
 
 	nhca_steer_del(qp->dev->steer, flow->rule);
-	nhca_pool_uncharge(&qp->dev->users, qp->owner, NHCA_POOL_RULES, 1);
+	nhca_obj_put(qp->dev, qp->owner, NHCA_POOL_RULES);
 	kfree(flow);
 	return 0;
 }

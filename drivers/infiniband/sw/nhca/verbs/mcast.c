@@ -11,7 +11,7 @@ int nhca_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 	struct in6_addr mgid;
 
 	memcpy(&mgid, gid->raw, sizeof(mgid));
-	return nhca_mcast_attach(to_nhca_qp(ibqp), &mgid);
+	return nhca_verb_error(nhca_mcast_attach(to_nhca_qp(ibqp), &mgid));
 }
 
 int nhca_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)

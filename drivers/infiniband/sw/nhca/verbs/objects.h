@@ -39,12 +39,11 @@ static inline struct nhca_user *nhca_udata_user(struct ib_udata *udata)
  * @user: record that the object counts in, or NULL
  * @pool: kind of the object
  * Context: any.
- * Return: 0; -ENOMEM: the limit of @user or of the device is reached.  Both limits give the same
- * error, because programs expect -ENOMEM of verbs.
+ * Return: 0; -ENOMEM: the limit of @user or of the device is reached (nhca_verb_error()).
  */
 static inline int nhca_obj_get(struct nhca_dev *dev, struct nhca_user *user, enum nhca_pool pool)
 {
-	return nhca_pool_charge(&dev->users, user, pool, 1) ? -ENOMEM : 0;
+	return nhca_verb_error(nhca_pool_charge(&dev->users, user, pool, 1));
 }
 
 /* Undo nhca_obj_get().  Context: any. */
