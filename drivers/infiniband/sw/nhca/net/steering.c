@@ -33,7 +33,7 @@
  * @ndev:    netdev of the device
  * @hook:    registered while @net is not NULL; nhca_steer_create() gets the function of the hook
  * @net:     namespace in which @hook is registered
- * @stopped: @ndev is being removed, or leaves its namespace
+ * @stopped: @ndev is being removed, or leaves its namespace; written with @lock held, RCU readers
  */
 struct nhca_steer {
 	/* serializes changes of the rules and of the hook */
@@ -212,9 +212,11 @@ void nhca_steer_stop(struct nhca_steer *steer)
 {
 	ASSERT_RTNL();
 	mutex_lock(&steer->lock);
-	steer->stopped = true;
+	WRITE_ONCE(steer->stopped, true);
 	nhca_steer_hook_del(steer);
 	mutex_unlock(&steer->lock);
+	/* wait for calls of nhca_frame_send() that have not seen @stopped */
+	synchronize_net();
 }
 
 void nhca_steer_insert(struct list_head *rules, struct nhca_steer_rule *rule)
@@ -304,7 +306,9 @@ int nhca_frame_send(struct nhca_dev *dev, const struct nhca_who *who, struct nhc
 	int err;
 
 	NHCA_STUB(nhca_frame_send, dev, who, flow, it, len, fault);
-	if (unlikely(!netif_running(ndev)) || nhca_inject_down(dev))
+	/* after a stop, the netdev may be running again in another namespace */
+	if (unlikely(READ_ONCE(dev->steer->stopped)) || unlikely(!netif_running(ndev)) ||
+	    nhca_inject_down(dev))
 		return -ENETDOWN;
 	skb = alloc_skb(LL_RESERVED_SPACE(ndev) + len + ndev->needed_tailroom,
 			GFP_ATOMIC | __GFP_NOWARN);

@@ -2,6 +2,8 @@
 /* KUnit: raw packet QPs: frames are sent and received as they are, by one queue or by several. */
 #include <linux/etherdevice.h>
 #include <linux/if_vlan.h>
+#include <linux/rtnetlink.h>
+#include <net/net_namespace.h>
 
 #include "../net/rss.h"
 #include "../net/steering.h"
@@ -252,12 +254,65 @@ static void rss_test(struct kunit *test)
 		fix_destroy(&rss->queue[i]);
 }
 
+/* Send a frame through the netdev.  Return: as nhca_frame_send(). */
+static int send_really(struct qp_fixture *f)
+{
+	static const u8 bytes[ETH_ZLEN] = { [12] = 0x88, [13] = 0xb5 };
+	struct nhca_iter it;
+	int err;
+
+	nhca_iter_bytes(&it, bytes);
+	local_bh_disable();
+	rcu_read_lock();
+	err = nhca_frame_send(f->dev, &f->qp->who, f->qp->flow, &it, sizeof(bytes), NULL);
+	rcu_read_unlock();
+	local_bh_enable();
+	return err;
+}
+
+/*
+ * The netdev has left the namespace of the device, and is running in another one. QPs that still
+ * exist send no frame to the stack or the wire there.
+ */
+static void stop_test(struct kunit *test)
+{
+	struct net_device *ndev = init_net.loopback_dev;
+	struct qp_fixture *f = test->priv;
+	bool up = ndev->flags & IFF_UP;
+	u64 sent;
+
+	kunit_deactivate_static_stub(test, nhca_frame_send);
+	f->dev->steer = nhca_steer_create(ndev, NULL);
+	KUNIT_ASSERT_NOT_NULL(test, f->dev->steer);
+	f->dev->netdev = ndev;
+	rtnl_lock();
+	KUNIT_EXPECT_EQ(test, up ? 0 : dev_open(ndev, NULL), 0);
+	rtnl_unlock();
+	KUNIT_EXPECT_EQ(test, send_really(f), 0);
+	sent = fix_count(f, NHCA_CNT_SENT_PKTS);
+	rtnl_lock();
+	nhca_steer_stop(f->dev->steer);
+	rtnl_unlock();
+	KUNIT_EXPECT_TRUE(test, netif_running(ndev));
+	KUNIT_EXPECT_EQ(test, send_really(f), -ENETDOWN);
+	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_SENT_PKTS), sent);
+	if (!up) {
+		rtnl_lock();
+		dev_close(ndev);
+		rtnl_unlock();
+	}
+	nhca_steer_destroy(f->dev->steer);
+	f->dev->steer = NULL;
+	f->dev->netdev = f->netdev;
+}
+
 static struct kunit_case raw_cases[] = {
 	KUNIT_CASE(send_test),
 	KUNIT_CASE(send_error_test),
 	KUNIT_CASE(receive_test),
 	KUNIT_CASE(drop_test),
 	KUNIT_CASE(rss_test),
+	KUNIT_CASE(stop_test),
 	{}
 };
 
