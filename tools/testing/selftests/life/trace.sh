@@ -61,5 +61,13 @@ if [ "$NODE" = 1 ]; then
 		show_tail "$LIB_TMP/windows"
 	}
 	judge "one host" nhca_same_host nhca_key_opened nhca_key_revoked
+
+	# no request of this program is executed
+	begin
+	verbs_api "flush in the error state" > "$LIB_TMP/flush" 2>&1 || {
+		notok "requests are flushed" "see verbs_api.sh"
+		show_tail "$LIB_TMP/flush"
+	}
+	judge "requests that are flushed" nhca_wqe_completed '!nhca_wqe_started'
 fi
 exit 0

@@ -197,6 +197,18 @@ int nhca_rq_fetch(struct nhca_qp *qp)
 	return err;
 }
 
+/* Fetch a receive request that no message has used, to flush it.  Return: as nhca_rwq_fetch(). */
+static int nhca_rq_fetch_unused(struct nhca_rq *rq)
+{
+	int err = nhca_rwq_fetch(&rq->wq, rq->rwr);
+
+	if (!err || err == -EINVAL) {
+		rq->have_rwr = true;
+		rq->rwr->clock = 0;
+	}
+	return err;
+}
+
 static void nhca_rq_count(const struct nhca_qp *qp, enum ib_wc_status status)
 {
 	switch (status) {
@@ -285,7 +297,7 @@ void nhca_rq_flush(struct nhca_qp *qp)
 			.opcode = IB_WC_RECV,
 		};
 
-		err = nhca_rq_fetch(qp);
+		err = rq->have_rwr ? 0 : nhca_rq_fetch_unused(rq);
 		if (err && err != -EINVAL)
 			return;
 		nhca_rq_complete(qp, &cqe, true);
