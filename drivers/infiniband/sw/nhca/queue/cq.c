@@ -4,6 +4,8 @@
  */
 #include <linux/hrtimer.h>
 #include <linux/ktime.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
 #include <linux/sched.h>
 #include <linux/wait_bit.h>
 
@@ -11,6 +13,10 @@
 #include "../observe/inject.h"
 #include "arm.h"
 #include "cq.h"
+
+/* CQs of nhca_cq_serve_xrc(), of all devices; the mutex also keeps them from being destroyed */
+static LIST_HEAD(xrc_cqs);
+static DEFINE_MUTEX(xrc_mutex);
 
 /* nhca_arm_age() runs each time this number of entries was produced; a power of two below 2^31 */
 #define NHCA_CQ_AGE	BIT(29)
@@ -173,6 +179,7 @@ static enum hrtimer_restart cq_period_over(struct hrtimer *timer)
 void nhca_cq_init(struct nhca_cq *cq, bool user)
 {
 	mutex_init(&cq->resize);
+	INIT_LIST_HEAD(&cq->xrc);
 	spin_lock_init(&cq->lock);
 	cq->user = user;
 	nhca_arm_init(&cq->arm, user, 0);
@@ -187,6 +194,12 @@ void nhca_cq_stop(struct nhca_cq *cq)
 	spin_unlock_irq(&cq->lock);
 	hrtimer_cancel(&cq->timer);
 	nhca_bh_kill(&cq->event);
+	/* no SRQ uses the CQ any more, so it does not enter the list now */
+	if (!list_empty(&cq->xrc)) {
+		mutex_lock(&xrc_mutex);
+		list_del_init(&cq->xrc);
+		mutex_unlock(&xrc_mutex);
+	}
 }
 
 void nhca_cq_moderate(struct nhca_cq *cq, u16 count, u16 period_us)
@@ -426,4 +439,23 @@ void nhca_cq_forget_qp(struct nhca_cq *cq, struct ib_qp *ibqp)
 	/* Pairs with the barrier of a waiter that enters the wait queue, then reads cq->forgets. */
 	smp_mb();
 	wake_up_var(&cq->forgets);
+}
+
+void nhca_cq_serve_xrc(struct nhca_cq *cq)
+{
+	mutex_lock(&xrc_mutex);
+	if (list_empty(&cq->xrc))
+		list_add_tail(&cq->xrc, &xrc_cqs);
+	mutex_unlock(&xrc_mutex);
+}
+
+void nhca_cq_forget_xrc(struct ib_qp *ibqp)
+{
+	struct nhca_cq *cq;
+
+	mutex_lock(&xrc_mutex);
+	list_for_each_entry(cq, &xrc_cqs, xrc)
+		if (cq->ibcq.device == ibqp->device)
+			nhca_cq_forget_qp(cq, ibqp);
+	mutex_unlock(&xrc_mutex);
 }

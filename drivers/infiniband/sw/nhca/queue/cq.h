@@ -27,6 +27,7 @@
  *          @gap on are unused, because the entries that stay have moved to higher indices;
  *          nhca_cq_next() skips these slots
  * @forgets: a call of nhca_cq_forget_qp() is in progress; other calls wait until it ends
+ * @xrc:    kernel consumers: entry in the list of nhca_cq_serve_xrc(), protected by the list's lock
  * @arm:    kinds of completions for which the CQ is armed, and its deferred event
  * @timer:  expires after @arm.period_us; its function takes @lock; nhca_cq_stop() cancels the timer
  * @compactions: number of steps of nhca_cq_forget_qp(), which may move entries inside the ring
@@ -42,6 +43,7 @@ struct nhca_cq {
 	struct ib_cq ibcq;
 	struct nhca_user *owner;
 	struct mutex resize;	/* one move at a time */
+	struct list_head xrc;
 	spinlock_t lock;	/* irqsave; all below */
 	struct nhca_ring ring;
 	u32 prod;
@@ -190,6 +192,23 @@ bool nhca_cq_arm(struct nhca_cq *cq, u8 kind);
  * Context: process, sleeps.
  */
 void nhca_cq_forget_qp(struct nhca_cq *cq, struct ib_qp *ibqp);
+
+/**
+ * nhca_cq_serve_xrc - record that XRC targets post to a CQ, as the CQ of their SRQs
+ * @cq: a kernel consumer's CQ, until nhca_cq_stop()
+ *
+ * An XRC target has no CQ, and its completions are in the CQs of all SRQs that its requests have
+ * named.  An SRQ may be destroyed before the QP, but its CQ and the completions there stay.
+ * Context: process, sleeps.
+ */
+void nhca_cq_serve_xrc(struct nhca_cq *cq);
+
+/**
+ * nhca_cq_forget_xrc - call nhca_cq_forget_qp() for each CQ to which an XRC target may have posted
+ * @ibqp: the QP of a kernel consumer, which posts no completions any more
+ * Context: process, sleeps.
+ */
+void nhca_cq_forget_xrc(struct ib_qp *ibqp);
 
 /**
  * nhca_cq_forget_step - perform one step of nhca_cq_forget_qp()

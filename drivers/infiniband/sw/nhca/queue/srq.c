@@ -2,6 +2,7 @@
 /*
  * Shared receive queues: events of an SRQ.
  */
+#include "cq.h"
 #include "srq.h"
 
 static void srq_raise(struct nhca_srq *srq, enum ib_event_type type)
@@ -33,6 +34,8 @@ void nhca_srq_init(struct nhca_srq *srq)
 	mutex_init(&srq->resize);
 	srq->serial = (u64)atomic64_inc_return(&serials) << NHCA_SRQN_BITS;
 	nhca_bh_init(&srq->event, srq_raise_pending);
+	if (!srq->user && srq->ibsrq.srq_type == IB_SRQT_XRC)
+		nhca_cq_serve_xrc(to_nhca_cq(srq->ibsrq.ext.cq));
 }
 
 void nhca_srq_stop(struct nhca_srq *srq)

@@ -18,8 +18,8 @@
  *         the event is not armed; written with @wq.lock held
  * @srqn:  number of the SRQ, its index in nhca_dev.srq_ids; libibverbs returns this number, and
  *         requests of XRC peers contain it
- * @serial: identifies the SRQ among all SRQs that ever have the number @srqn: a number in the upper
- *         40 bits, which no other SRQ has; the lower bits are 0
+ * @serial: upper 40 bits: a number that no other SRQ has, because @srqn is used again after the SRQ
+ *         was destroyed; lower 24 bits: 0
  * @user:  user space owns the producer index of the ring
  * @broken: user space has stored an impossible index, and IB_EVENT_SRQ_ERR was raised; never
  *         cleared; written with @wq.lock held
@@ -51,8 +51,10 @@ static inline struct nhca_srq *to_nhca_srq(struct ib_srq *ibsrq)
 
 /**
  * nhca_srq_init - initialize the mutex, the serial number and the bottom-half work of an SRQ
- * @srq: zeroed, except for members that the caller has set
- * Context: process, before anything can find @srq.
+ * @srq: zeroed, except for the RDMA core's part, @srq->dev and @srq->user
+ *
+ * For an XRC SRQ of a kernel consumer, the function also calls nhca_cq_serve_xrc().
+ * Context: process, sleeps; before anything can find @srq.
  */
 void nhca_srq_init(struct nhca_srq *srq);
 

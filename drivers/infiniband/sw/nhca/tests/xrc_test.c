@@ -390,6 +390,53 @@ static void initiator_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, cqe.wr_id, 3);
 }
 
+/* Return: number of completions in the CQ of SRQ @i that point to @qp. */
+static u32 completions_of(u32 i, const struct nhca_qp *qp)
+{
+	struct nhca_cq *cq = xrc->cq[i];
+	u32 at, n = 0;
+
+	for (at = cq->cons; at != cq->prod; at++)
+		n += ((struct nhca_cqe *)nhca_ring_slot(&cq->ring, at))->kernel ==
+		     (uintptr_t)&qp->ibqp;
+	return n;
+}
+
+/*
+ * When a target is reset or destroyed, its completions are removed from the CQs of all SRQs that it
+ * has used, also if the SRQ does not exist any more.  Those of another QP stay.
+ */
+static void forget_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct nhca_qp *qp = f->qp, *other = xrc_qp(test, IB_QPT_XRC_TGT);
+	struct nhca_cqe cqe = { .wr_id = 99, .kernel = (uintptr_t)&other->ibqp };
+	u32 i, round;
+
+	for (round = 0; round < 2; round++) {
+		for (i = 0; i < 2; i++) {
+			fix_post_recv(test, &xrc->srq[i].wq, f->mr, 0, 0);
+			fix_deliver(test, request(test, OP(SEND_ONLY), i, SRQN(i)), 0);
+			KUNIT_ASSERT_EQ(test, completions_of(i, qp), 1);
+			KUNIT_ASSERT_EQ(test, nhca_cq_post(xrc->cq[i], &cqe, false), 0);
+		}
+		if (round) {
+			xa_erase(&f->dev->srq_ids, SRQN(1));
+			fix_destroy(&f->qp);
+		} else {
+			fix_state(test, qp, IB_QPS_ERR);
+			fix_state(test, qp, IB_QPS_RESET);
+			xrc_connect(test, qp);
+		}
+		for (i = 0; i < 2; i++) {
+			KUNIT_EXPECT_EQ(test, completions_of(i, qp), 0);
+			KUNIT_EXPECT_EQ(test, completions_of(i, other), round + 1);
+		}
+	}
+	fix_destroy(&other);
+	KUNIT_EXPECT_EQ(test, completions(), 0);
+}
+
 static struct kunit_case xrc_cases[] = {
 	KUNIT_CASE(srq_test),
 	KUNIT_CASE(refused_test),
@@ -399,6 +446,7 @@ static struct kunit_case xrc_cases[] = {
 	KUNIT_CASE(domain_test),
 	KUNIT_CASE(flush_test),
 	KUNIT_CASE(initiator_test),
+	KUNIT_CASE(forget_test),
 	{}
 };
 

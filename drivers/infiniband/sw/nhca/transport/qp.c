@@ -311,9 +311,14 @@ err_beside:
 	return err;
 }
 
-/* An XRC initiator has no receive CQ, an XRC target has no CQ. */
+/*
+ * An XRC initiator has no receive CQ, an XRC target has no CQ.  A process cannot name SRQs of the
+ * kernel, so no XRC target of a process has completions that point to the QP.
+ */
 static void nhca_qp_forget_completions(struct nhca_qp *qp)
 {
+	if (qp->ibqp.qp_type == IB_QPT_XRC_TGT && !qp->user)
+		nhca_cq_forget_xrc(&qp->ibqp);
 	if (qp->ibqp.send_cq)
 		nhca_cq_forget_qp(to_nhca_cq(qp->ibqp.send_cq), &qp->ibqp);
 	if (qp->ibqp.recv_cq)
