@@ -279,7 +279,7 @@ void nhca_pool_uncharge(struct nhca_users *users, struct nhca_user *user,
  * struct nhca_pageref_owner - the process whose pages packets refer to (memory/pageref.h)
  * @mm:       its address space; a counted reference to the struct (mmgrab())
  * @tgid:     the process; counted
- * @ref:      one for each user context and region of job memory
+ * @ref:      one for each user context, queue pair and region of job memory
  * @shown:    nhca_pageref_owner_get() finds the record
  * @deadline: time in jiffies at which all waits for the process end, after it has died; 0 before
  *            the first of these waits

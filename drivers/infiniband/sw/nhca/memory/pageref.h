@@ -76,6 +76,19 @@ struct nhca_pageref_queue {
 struct nhca_pageref_owner *nhca_pageref_owner_get(struct mm_struct *mm);
 
 /**
+ * nhca_pageref_owner_hold - take another reference
+ * @owner: the record or NULL; the caller knows a reference
+ * Context: any.
+ * Return: @owner.
+ */
+static inline struct nhca_pageref_owner *nhca_pageref_owner_hold(struct nhca_pageref_owner *owner)
+{
+	if (owner)
+		refcount_inc(&owner->ref);
+	return owner;
+}
+
+/**
  * nhca_pageref_owner_put - release a reference; waits of the caller for the process have ended
  * @owner: the record or NULL
  * Context: process, sleeps.

@@ -3,7 +3,12 @@
  * KUnit: extended reliable connection (IBTA A14): a request is received by the SRQ that it names,
  * with the keys of the SRQ's protection domain, or is refused.
  */
+#include <linux/completion.h>
+#include <linux/sched/mm.h>
+
+#include "../net/zcopy.h"
 #include "qp_fixture.h"
+#include "threads.h"
 
 #define OP(op)		(NHCA_SVC_XRC | NHCA_OP_##op)
 #define SRQS		3
@@ -45,7 +50,9 @@ static void srq_init(struct kunit *test, u32 i)
 	KUNIT_ASSERT_EQ(test, xa_err(xa_store(&f->dev->srq_ids, SRQN(i), srq, GFP_KERNEL)), 0);
 }
 
-static struct nhca_qp *xrc_qp(struct kunit *test, enum ib_qp_type type)
+/* @rings: of a process; NULL: a QP of the kernel */
+static struct nhca_qp *xrc_qp_of(struct kunit *test, enum ib_qp_type type,
+				 struct nhca_qp_rings *rings)
 {
 	struct qp_fixture *f = test->priv;
 	struct ib_qp_init_attr init = {
@@ -67,8 +74,13 @@ static struct nhca_qp *xrc_qp(struct kunit *test, enum ib_qp_type type)
 	} else {
 		qp->xrcd = &xrc->domain;
 	}
-	KUNIT_ASSERT_EQ(test, nhca_qp_init(qp, &init, NULL), 0);
+	KUNIT_ASSERT_EQ(test, nhca_qp_init(qp, &init, rings), 0);
 	return qp;
+}
+
+static struct nhca_qp *xrc_qp(struct kunit *test, enum ib_qp_type type)
+{
+	return xrc_qp_of(test, type, NULL);
 }
 
 static void xrc_connect(struct kunit *test, struct nhca_qp *qp)
@@ -437,6 +449,61 @@ static void forget_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, completions(), 0);
 }
 
+/**
+ * struct resetter - a thread that resets a QP
+ * @qp:   the QP
+ * @done: the QP was reset
+ */
+struct resetter {
+	struct nhca_qp *qp;
+	struct completion done;
+};
+
+static int reset_thread(void *arg)
+{
+	struct resetter *r = arg;
+	struct ib_qp_attr attr = {};
+
+	nhca_qp_modify(r->qp, IB_QPS_RESET, &attr, IB_QP_STATE);
+	complete(&r->done);
+	return 0;
+}
+
+/*
+ * The process that created a target has died.  The reset of the QP by a kernel thread does not wait
+ * forever for packets that refer to pages, for example because a netdev does not send.
+ */
+static void creator_test(struct kunit *test)
+{
+	struct mm_struct *mm = kunit_kzalloc(test, sizeof(*mm), GFP_KERNEL);
+	struct nhca_ucontext *uc = kunit_kzalloc(test, sizeof(*uc), GFP_KERNEL);
+	struct nhca_pageref_owner owner = { .mm = mm };
+	struct nhca_qp_rings rings = { .rq.uc = uc };
+	struct task_struct *thread;
+	struct nhca_zcopy *z;
+	struct resetter r;
+
+	KUNIT_ASSERT_TRUE(test, mm && uc);
+	refcount_set(&owner.ref, 1);
+	uc->owner = &owner;
+	r.qp = xrc_qp_of(test, IB_QPT_XRC_TGT, &rings);
+	init_completion(&r.done);
+	local_bh_disable();
+	nhca_live_enter();
+	z = nhca_zcopy_new(r.qp->flow);
+	nhca_live_exit();
+	local_bh_enable();
+	KUNIT_ASSERT_NOT_NULL(test, z);
+	thread = test_thread_start(reset_thread, &r, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(thread));
+	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&r.done, 5 * HZ), 0);
+	nhca_zcopy_put(z);
+	test_thread_stop(thread);
+	fix_destroy(&r.qp);
+	/* only that of the context */
+	KUNIT_EXPECT_EQ(test, refcount_read(&owner.ref), 1);
+}
+
 static struct kunit_case xrc_cases[] = {
 	KUNIT_CASE(srq_test),
 	KUNIT_CASE(refused_test),
@@ -447,6 +514,7 @@ static struct kunit_case xrc_cases[] = {
 	KUNIT_CASE(flush_test),
 	KUNIT_CASE(initiator_test),
 	KUNIT_CASE(forget_test),
+	KUNIT_CASE(creator_test),
 	{}
 };
 

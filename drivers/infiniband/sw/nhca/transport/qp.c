@@ -4,6 +4,7 @@
 #include <linux/slab.h>
 
 #include "../memory/memcg.h"
+#include "../memory/pageref.h"
 #include "../observe/stub.h"
 #include "engine.h"
 
@@ -256,6 +257,7 @@ int nhca_qp_init(struct nhca_qp *qp, struct ib_qp_init_attr *init, struct nhca_q
 	qp->watched_until = jiffies;
 	nhca_bh_init(&qp->kick, nhca_qp_kicked);
 	qp->memcg = nhca_memcg_get(rings);
+	qp->creator = nhca_pageref_owner_hold(rings ? rings->rq.uc->owner : NULL);
 	qp->sq.rtx = kzalloc(sizeof(*qp->sq.rtx), GFP_KERNEL_ACCOUNT);
 	qp->piggyback = kzalloc(sizeof(*qp->piggyback), GFP_KERNEL_ACCOUNT);
 	if (!qp->sq.rtx || !qp->piggyback) {
@@ -305,6 +307,7 @@ err_rq:
 err_sq:
 	nhca_ring_free(&qp->sq.ring);
 err_beside:
+	nhca_pageref_owner_put(qp->creator);
 	kfree(qp->piggyback);
 	kfree(qp->sq.rtx);
 	nhca_memcg_put(qp->memcg);
@@ -358,14 +361,13 @@ static void nhca_qp_end(struct nhca_qp *qp)
 
 /*
  * Wait until no packet refers to pages of the consumer's buffers.  The caller has stopped the
- * requester.  If the owner has died, the wait has a limit: see nhca_pageref_wait().
+ * requester.  If the process that created the QP has died, the wait has a limit: see
+ * nhca_pageref_wait().  READ responses of an XRC target may refer to pages of other processes; the
+ * deregistration of their regions waits for these packets as well, with limits of its own.
  */
 static void nhca_qp_zcopy_wait(struct nhca_qp *qp)
 {
-	/* an XRC target has no protection domain, so its owner is not known */
-	const struct ib_pd *pd = qp->ibqp.pd;
-
-	nhca_zcopy_wait_flow(qp->flow, qp->dev, nhca_uobject_owner(pd ? pd->uobject : NULL));
+	nhca_zcopy_wait_flow(qp->flow, qp->dev, qp->creator);
 }
 
 /*
@@ -417,6 +419,7 @@ void nhca_qp_fini(struct nhca_qp *qp)
 	nhca_rwq_free(&qp->rq.wq);
 	nhca_ring_free(&qp->sq.ring);
 	nhca_memcg_put(qp->memcg);
+	nhca_pageref_owner_put(qp->creator);
 
 	nhca_mw_qp_gone(&qp->key_user);
 	nhca_qp_table_del(qp);

@@ -390,8 +390,7 @@ struct nhca_loop_path {
  *           change it atomically without locks; read with READ_ONCE()
  * @who:    identity for counters and traces; verbs/counter.c changes the set of counters
  * @modify: serializes modifications; taken by verbs/
- * @key_user: key user for remote access and send buffers; constant, except for an XRC target, which
- *           uses the domain of rq.xsrq
+ * @key_user: for remote access and send buffers; an XRC target uses the domain of rq.xsrq
  * @xrcd:   XRC target: its XRC domain
  * @attr:   attributes; written with both locks held
  * @mtu:    path MTU in bytes
@@ -432,6 +431,7 @@ struct nhca_loop_path {
  * @mcast:  UD: its attachments to multicast groups (mcast.c); under RTNL
  * @owner:  the user whose share of the device's pools the QP uses; counted reference; NULL: the
  *           kernel, or a process with CAP_SYS_RESOURCE
+ * @creator: the process that created the QP (memory/pageref.h); counted; NULL: the kernel
  */
 struct nhca_qp {
 	struct ib_qp ibqp;
@@ -440,8 +440,7 @@ struct nhca_qp {
 	u32 qpn;
 	enum ib_qp_state state;
 	struct nhca_who who;
-	/* serializes modifications */
-	struct mutex modify;
+	struct mutex modify;	/* serializes modifications */
 	struct nhca_key_user key_user;
 	struct ib_xrcd *xrcd;
 	struct nhca_qp_attr attr;
@@ -471,6 +470,7 @@ struct nhca_qp {
 	struct mem_cgroup *memcg;
 	struct hlist_head mcast;
 	struct nhca_user *owner;
+	struct nhca_pageref_owner *creator;
 };
 
 static inline struct nhca_qp *to_nhca_qp(struct ib_qp *ibqp)
