@@ -8,60 +8,61 @@
 #include <linux/rbtree_augmented.h>
 #include <linux/slab.h>
 
+#include "../observe/stub.h"
 #include "gaps.h"
 
 /**
- * struct gap - free entries between two ranges
+ * struct nhca_gap - free entries between two ranges
  * @node:    entry in nhca_gaps.root, ordered by @first
  * @first:   the first free entry
  * @end:     the entry after the last free one
  * @largest: number of entries of the largest gap in the subtree of this node
  */
-struct gap {
+struct nhca_gap {
 	struct rb_node node;
 	u64 first;
 	u64 end;
 	u64 largest;
 };
 
-static u64 gap_size(const struct gap *gap)
+static u64 gap_size(const struct nhca_gap *gap)
 {
 	return gap->end - gap->first;
 }
 
-RB_DECLARE_CALLBACKS_MAX(static, gap_callbacks, struct gap, node, u64, largest, gap_size)
+RB_DECLARE_CALLBACKS_MAX(static, gap_callbacks, struct nhca_gap, node, u64, largest, gap_size)
 
-static struct gap *gap_of(struct rb_node *node)
+static struct nhca_gap *gap_of(struct rb_node *node)
 {
-	return rb_entry_safe(node, struct gap, node);
+	return rb_entry_safe(node, struct nhca_gap, node);
 }
 
 static u64 largest_below(struct rb_node *node)
 {
-	struct gap *gap = gap_of(node);
+	struct nhca_gap *gap = gap_of(node);
 
 	return gap ? gap->largest : 0;
 }
 
 /* The size of a gap has changed, but not its place in the order: update @largest in the tree. */
-static void gap_resized(struct gap *gap)
+static void gap_resized(struct nhca_gap *gap)
 {
 	gap_callbacks_propagate(&gap->node, NULL);
 }
 
-static void gap_remove(struct nhca_gaps *g, struct gap *gap)
+static void gap_remove(struct nhca_gaps *g, struct nhca_gap *gap)
 {
 	rb_erase_augmented(&gap->node, &g->root, &gap_callbacks);
 	kfree(gap);
 }
 
-static void gap_insert(struct nhca_gaps *g, struct gap *gap)
+static void gap_insert(struct nhca_gaps *g, struct nhca_gap *gap)
 {
 	struct rb_node **link = &g->root.rb_node, *parent = NULL;
 
 	gap->largest = gap_size(gap);
 	while (*link) {
-		struct gap *at = gap_of(*link);
+		struct nhca_gap *at = gap_of(*link);
 
 		parent = *link;
 		at->largest = max(at->largest, gap->largest);
@@ -71,22 +72,24 @@ static void gap_insert(struct nhca_gaps *g, struct gap *gap)
 	rb_insert_augmented(&gap->node, &g->root, &gap_callbacks);
 }
 
-int nhca_gaps_init(struct nhca_gaps *g, u64 end)
+struct nhca_gap *nhca_gap_alloc(bool nofail)
 {
-	struct gap *gap = kmalloc(sizeof(*gap), GFP_KERNEL_ACCOUNT);
+	NHCA_STUB(nhca_gap_alloc, nofail);
+	return kmalloc(sizeof(struct nhca_gap),
+		       GFP_KERNEL_ACCOUNT | (nofail ? __GFP_NOFAIL : 0));
+}
 
+void nhca_gaps_init(struct nhca_gaps *g, u64 end, struct nhca_gap *gap)
+{
 	g->root = RB_ROOT;
-	if (!gap)
-		return -ENOMEM;
 	gap->first = 0;
 	gap->end = end;
 	gap_insert(g, gap);
-	return 0;
 }
 
 void nhca_gaps_destroy(struct nhca_gaps *g)
 {
-	struct gap *gap, *next;
+	struct nhca_gap *gap, *next;
 
 	rbtree_postorder_for_each_entry_safe(gap, next, &g->root, node)
 		kfree(gap);
@@ -95,7 +98,7 @@ void nhca_gaps_destroy(struct nhca_gaps *g)
 
 bool nhca_gaps_take(struct nhca_gaps *g, u64 n, u64 *first)
 {
-	struct gap *gap = gap_of(g->root.rb_node);
+	struct nhca_gap *gap = gap_of(g->root.rb_node);
 
 	if (!gap || gap->largest < n)
 		return false;
@@ -116,14 +119,14 @@ bool nhca_gaps_take(struct nhca_gaps *g, u64 n, u64 *first)
 }
 
 /* Find the last gap that begins before @end, and the gap after it. */
-static struct gap *gap_before(struct nhca_gaps *g, u64 end, struct gap **behind)
+static struct nhca_gap *gap_before(struct nhca_gaps *g, u64 end, struct nhca_gap **behind)
 {
 	struct rb_node *node = g->root.rb_node;
-	struct gap *before = NULL;
+	struct nhca_gap *before = NULL;
 
 	*behind = NULL;
 	while (node) {
-		struct gap *gap = gap_of(node);
+		struct nhca_gap *gap = gap_of(node);
 
 		if (gap->first < end) {
 			before = gap;
@@ -136,10 +139,11 @@ static struct gap *gap_before(struct nhca_gaps *g, u64 end, struct gap **behind)
 	return before;
 }
 
-bool nhca_gaps_give(struct nhca_gaps *g, u64 first, u64 n, u64 *from, u64 *to)
+bool nhca_gaps_give(struct nhca_gaps *g, u64 first, u64 n, struct nhca_gap **spare, u64 *from,
+		    u64 *to)
 {
 	u64 end = first + n;
-	struct gap *before, *behind, *gap;
+	struct nhca_gap *before, *behind, *gap;
 
 	before = gap_before(g, end, &behind);
 	if (before && before->end > first)
@@ -162,7 +166,8 @@ bool nhca_gaps_give(struct nhca_gaps *g, u64 first, u64 n, u64 *from, u64 *to)
 		gap->first = first;
 		gap_resized(gap);
 	} else {
-		gap = kmalloc(sizeof(*gap), GFP_KERNEL_ACCOUNT | __GFP_NOFAIL);
+		gap = *spare;
+		*spare = NULL;
 		gap->first = first;
 		gap->end = end;
 		gap_insert(g, gap);

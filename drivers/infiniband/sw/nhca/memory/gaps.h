@@ -21,14 +21,27 @@ struct nhca_gaps {
 	struct rb_root root;
 };
 
+struct nhca_gap;
+
+/**
+ * nhca_gap_alloc - allocate a node for nhca_gaps_init() or nhca_gaps_give()
+ * @nofail: wait until there is memory
+ *
+ * The caller does not hold the lock of the gaps, because all users need this lock, and the
+ * allocation of one user may take long if its memory cgroup is full.
+ * Context: process, sleeps.
+ * Return: the node, for kfree() if it is not used; NULL: no memory.
+ */
+struct nhca_gap *nhca_gap_alloc(bool nofail);
+
 /**
  * nhca_gaps_init - make the entries 0 to @end - 1 free
  * @g:   filled in
  * @end: number of entries, at least 1
- * Context: process, sleeps.
- * Return: 0; -ENOMEM: no memory.
+ * @gap: from nhca_gap_alloc(); @g owns it afterwards
+ * Context: any.
  */
-int nhca_gaps_init(struct nhca_gaps *g, u64 end);
+void nhca_gaps_init(struct nhca_gaps *g, u64 end, struct nhca_gap *gap);
 
 /**
  * nhca_gaps_destroy - free all nodes, even if entries are in use
@@ -52,11 +65,13 @@ bool nhca_gaps_take(struct nhca_gaps *g, u64 n, u64 *first);
  * @g:     the gaps
  * @first: the first entry
  * @n:     number of entries; one call of nhca_gaps_take() has taken all of them
+ * @spare: from nhca_gap_alloc(); NULL afterwards if the node was used
  * @from:  first entry of the gap in which these entries are now, filled in
  * @to:    end of this gap: its last entry is @to - 1
- * Context: process, sleeps; never fails because of missing memory.
+ * Context: any.
  * Return: false if any of the entries is free already; then nothing changes.
  */
-bool nhca_gaps_give(struct nhca_gaps *g, u64 first, u64 n, u64 *from, u64 *to);
+bool nhca_gaps_give(struct nhca_gaps *g, u64 first, u64 n, struct nhca_gap **spare, u64 *from,
+		    u64 *to);
 
 #endif /* NHCA_GAPS_H */

@@ -49,7 +49,11 @@ static struct tce_space spaces[NHCA_TCE_TABLES];
 
 static_assert(NHCA_MAX_PVOS == (long)NHCA_TCE_TABLES << NHCA_PVO_OFFSET_BITS);
 
-/* protects spaces, the class of each table, the directories, and the removal of shared leaves */
+/*
+ * Protects spaces, the class of each table, the directories, and the removal of shared leaves.  All
+ * users need this lock, so no memory is allocated while it is held: the allocation of a user whose
+ * memory cgroup is full may take long.
+ */
 static DEFINE_MUTEX(tce_lock);
 
 static u64 table_entries(unsigned int shift)
@@ -106,48 +110,76 @@ static void table_uncharge(struct nhca_user *user)
 	nhca_pool_uncharge(&nhca_host_users, user, NHCA_POOL_TCE_TABLES, 1);
 }
 
-/*
- * Set up the gaps of an unused table of the class @shift.
- * Return: its directory; NULL: no memory.
+/**
+ * struct table_parts - what a table gets when it is taken into use
+ * @dir: its directory
+ * @gap: its gap, of all entries
  */
-static u64 **table_prepare(unsigned int i, unsigned int shift)
-{
-	u64 **dir = kvcalloc(table_leaves(shift), sizeof(*dir), GFP_KERNEL_ACCOUNT);
+struct table_parts {
+	u64 **dir;
+	struct nhca_gap *gap;
+};
 
-	lockdep_assert_held(&tce_lock);
-	if (dir && nhca_gaps_init(&spaces[i].gaps, table_entries(shift))) {
-		kvfree(dir);
-		return NULL;
-	}
-	return dir;
+/* Free the parts, if no table has got them. */
+static void table_parts_free(struct table_parts *parts)
+{
+	kfree(parts->gap);
+	kvfree(parts->dir);
+}
+
+/* Allocate the parts of a table of the class @shift.  Return: 0 or -ENOMEM. */
+static int table_parts_alloc(struct table_parts *parts, unsigned int shift)
+{
+	parts->gap = nhca_gap_alloc(false);
+	parts->dir = kvcalloc(table_leaves(shift), sizeof(*parts->dir), GFP_KERNEL_ACCOUNT);
+	if (parts->gap && parts->dir)
+		return 0;
+	table_parts_free(parts);
+	return -ENOMEM;
 }
 
 /*
- * Give the first unused table to the class @shift, for a range of @user.
+ * Charge @user for the first unused table.
  * Return: number of the table; -ENOSPC: all tables are in use; -EDQUOT: the user has its share of
- * tables; -ENOMEM: no memory.
+ * tables.
  */
-static int table_take(unsigned int shift, struct nhca_user *user)
+static int table_charge(struct nhca_user *user)
 {
-	struct nhca_tce_table *t;
-	unsigned int i;
-	u64 **dir;
-	int err;
+	int i, err;
 
 	lockdep_assert_held(&tce_lock);
 	for (i = 0; i < NHCA_TCE_TABLES && nhca_tce_tables[i].shift; i++)
 		;
 	if (i == NHCA_TCE_TABLES)
 		return -ENOSPC;
-	t = &nhca_tce_tables[i];
 	err = nhca_pool_charge(&nhca_host_users, user, NHCA_POOL_TCE_TABLES, 1);
-	if (err)
-		return err;
-	dir = table_prepare(i, shift);
-	if (!dir) {
+	return err ?: i;
+}
+
+/* Return: 0 or an error of table_take(): whether it would succeed now. */
+static int table_may_take(struct nhca_user *user)
+{
+	int i = table_charge(user);
+
+	if (i >= 0)
 		table_uncharge(user);
-		return -ENOMEM;
-	}
+	return min(i, 0);
+}
+
+/*
+ * Give the first unused table to the class @shift, for a range of @user.
+ * Return: number of the table, which has got @parts; or an error of table_charge().
+ */
+static int table_take(unsigned int shift, struct nhca_user *user, struct table_parts *parts)
+{
+	int i = table_charge(user);
+	struct nhca_tce_table *t;
+
+	lockdep_assert_held(&tce_lock);
+	if (i < 0)
+		return i;
+	t = &nhca_tce_tables[i];
+	nhca_gaps_init(&spaces[i].gaps, table_entries(shift), parts->gap);
 	spaces[i].taker = nhca_user_hold(user);
 
 	WRITE_ONCE(t->shift, shift);
@@ -157,7 +189,8 @@ static int table_take(unsigned int shift, struct nhca_user *user)
 	 * A CPU that finds the directory sees it empty; pairs with the read of leaf in
 	 * nhca_tce_entry().
 	 */
-	smp_store_release(&t->leaf, dir);
+	smp_store_release(&t->leaf, parts->dir);
+	*parts = (struct table_parts) {};
 	return i;
 }
 
@@ -191,22 +224,45 @@ static bool table_reserve(unsigned int i, struct nhca_range *r)
 	return true;
 }
 
-/* Return: 0, or an error of table_take(). */
-static int range_reserve(struct nhca_range *r)
+/* Return: true if a table of the class had room for the range. */
+static bool range_reserve_old(struct nhca_range *r)
 {
 	unsigned int i;
-	int table = 0;
 
-	mutex_lock(&tce_lock);
+	lockdep_assert_held(&tce_lock);
 	for (i = 0; i < NHCA_TCE_TABLES; i++)
 		if (nhca_tce_tables[i].shift == r->shift && table_reserve(i, r))
-			goto unlock;
-	table = table_take(r->shift, r->owner.user);
-	/* this succeeds, because the table is empty, and no range is larger than a table */
-	if (table >= 0)
-		table_reserve(table, r);
-unlock:
+			return true;
+	return false;
+}
+
+/* Return: 0; -ENOMEM; or an error of table_take(). */
+static int range_reserve(struct nhca_range *r)
+{
+	struct table_parts parts;
+	int table = 0, err;
+	bool done;
+
+	mutex_lock(&tce_lock);
+	done = range_reserve_old(r);
+	err = done ? 0 : table_may_take(r->owner.user);
 	mutex_unlock(&tce_lock);
+	if (done || err)
+		return err;
+
+	err = table_parts_alloc(&parts, r->shift);
+	if (err)
+		return err;
+	mutex_lock(&tce_lock);
+	/* meanwhile, another range may have brought a table, or left a gap */
+	if (!range_reserve_old(r)) {
+		table = table_take(r->shift, r->owner.user, &parts);
+		/* this succeeds: the table is empty, and no range is larger than a table */
+		if (table >= 0)
+			table_reserve(table, r);
+	}
+	mutex_unlock(&tce_lock);
+	table_parts_free(&parts);
 	return min(table, 0);
 }
 
@@ -360,15 +416,17 @@ void nhca_range_free(struct nhca_range *r)
 	struct tce_space *s = &spaces[r->table];
 	u64 last = r->first + r->count - 1;
 	u64 **dir = NULL, *gone[2] = {}, from, to;
+	struct nhca_gap *spare;
 
 	/* if the range was freed before, another range may have its entries */
 	if (WARN_ON(!r->count))
 		return;
 	range_empty(r);
+	spare = nhca_gap_alloc(true);
 
 	mutex_lock(&tce_lock);
 	if (WARN_ON(t->shift != r->shift ||
-		    !nhca_gaps_give(&s->gaps, r->first, r->count, &from, &to)))
+		    !nhca_gaps_give(&s->gaps, r->first, r->count, &spare, &from, &to)))
 		goto unlock;
 	s->ranges--;
 	s->entries -= r->count;
@@ -390,6 +448,7 @@ void nhca_range_free(struct nhca_range *r)
 		table_drop(r->table, dir);
 unlock:
 	mutex_unlock(&tce_lock);
+	kfree(spare);
 	range_uncharge(r);
 	r->count = 0;
 }

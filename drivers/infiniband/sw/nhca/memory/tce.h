@@ -51,8 +51,8 @@ enum nhca_owner_kind {
  * @kind: kind of the owner
  * @id:   address of the struct ib_pd or struct nhca_job.  A job number would not be unique, because
  *        another network namespace may use it as well.
- * @user: record in nhca_host_users of the user who is charged for the range; NULL: nobody.  A range
- *        has a reference to it.
+ * @user: record in nhca_host_users of the user who is charged for the range; NULL: nobody.  Each
+ *        range holds a reference to the record.
  */
 struct nhca_owner {
 	enum nhca_owner_kind kind;

@@ -509,12 +509,16 @@ static int channel_show(struct nhca_channel *ch)
 {
 	int err;
 
+	/* without the mutex, because an allocation may take long if a memory cgroup is full */
+	err = xa_reserve(&nhca_channels, ch->qpn, GFP_KERNEL_ACCOUNT);
+	if (err)
+		return err;
 	mutex_lock(&ch->rd->mutex);
-	err = xa_err(xa_store(&nhca_channels, ch->qpn, ch, GFP_KERNEL_ACCOUNT));
-	if (!err)
-		list_add_tail(&ch->list, &ch->rd->channels);
+	/* the entry is reserved, so this allocates no memory and succeeds */
+	xa_store(&nhca_channels, ch->qpn, ch, 0);
+	list_add_tail(&ch->list, &ch->rd->channels);
 	mutex_unlock(&ch->rd->mutex);
-	return err;
+	return 0;
 }
 
 struct nhca_channel *nhca_channel_create(struct ib_qp *ibqp, const struct nhca_who *who,

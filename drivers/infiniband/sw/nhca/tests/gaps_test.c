@@ -14,10 +14,23 @@
 static struct nhca_gaps *gaps_make(struct kunit *test)
 {
 	struct nhca_gaps *g = kunit_kzalloc(test, sizeof(*g), GFP_KERNEL);
+	struct nhca_gap *gap;
 
 	KUNIT_ASSERT_NOT_NULL(test, g);
-	KUNIT_ASSERT_EQ(test, nhca_gaps_init(g, END), 0);
+	gap = nhca_gap_alloc(false);
+	KUNIT_ASSERT_NOT_NULL(test, gap);
+	nhca_gaps_init(g, END, gap);
 	return g;
+}
+
+/* As nhca_gaps_give(). */
+static bool give(struct nhca_gaps *g, u64 first, u64 n, u64 *from, u64 *to)
+{
+	struct nhca_gap *spare = nhca_gap_alloc(true);
+	bool given = nhca_gaps_give(g, first, n, &spare, from, to);
+
+	kfree(spare);
+	return given;
 }
 
 static u64 take(struct nhca_gaps *g, u64 n)
@@ -36,7 +49,7 @@ static void gaps_all_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, take(g, END + 1), U64_MAX);
 	KUNIT_EXPECT_EQ(test, take(g, END), 0);
 	KUNIT_EXPECT_EQ(test, take(g, 1), U64_MAX);
-	KUNIT_EXPECT_TRUE(test, nhca_gaps_give(g, 0, END, &from, &to));
+	KUNIT_EXPECT_TRUE(test, give(g, 0, END, &from, &to));
 	KUNIT_EXPECT_EQ(test, from, 0);
 	KUNIT_EXPECT_EQ(test, to, END);
 	nhca_gaps_destroy(g);
@@ -49,20 +62,20 @@ static void gaps_join_test(struct kunit *test)
 	u64 from, to;
 
 	KUNIT_ASSERT_EQ(test, take(g, END), 0);
-	KUNIT_EXPECT_TRUE(test, nhca_gaps_give(g, 10, 10, &from, &to));
+	KUNIT_EXPECT_TRUE(test, give(g, 10, 10, &from, &to));
 	KUNIT_EXPECT_EQ(test, from, 10);
 	KUNIT_EXPECT_EQ(test, to, 20);
-	KUNIT_EXPECT_TRUE(test, nhca_gaps_give(g, 30, 10, &from, &to));
+	KUNIT_EXPECT_TRUE(test, give(g, 30, 10, &from, &to));
 	KUNIT_EXPECT_EQ(test, from, 30);
 	/* join the gap before, then the gap after, then both */
-	KUNIT_EXPECT_TRUE(test, nhca_gaps_give(g, 20, 2, &from, &to));
+	KUNIT_EXPECT_TRUE(test, give(g, 20, 2, &from, &to));
 	KUNIT_EXPECT_EQ(test, from, 10);
 	KUNIT_EXPECT_EQ(test, to, 22);
-	KUNIT_EXPECT_TRUE(test, nhca_gaps_give(g, 28, 2, &from, &to));
+	KUNIT_EXPECT_TRUE(test, give(g, 28, 2, &from, &to));
 	KUNIT_EXPECT_EQ(test, from, 28);
 	KUNIT_EXPECT_EQ(test, to, 40);
 	KUNIT_EXPECT_EQ(test, take(g, 13), U64_MAX);
-	KUNIT_EXPECT_TRUE(test, nhca_gaps_give(g, 22, 6, &from, &to));
+	KUNIT_EXPECT_TRUE(test, give(g, 22, 6, &from, &to));
 	KUNIT_EXPECT_EQ(test, from, 10);
 	KUNIT_EXPECT_EQ(test, to, 40);
 	KUNIT_EXPECT_EQ(test, take(g, 30), 10);
@@ -76,13 +89,13 @@ static void gaps_twice_test(struct kunit *test)
 	u64 from, to;
 
 	KUNIT_ASSERT_EQ(test, take(g, 100), 0);
-	KUNIT_EXPECT_FALSE(test, nhca_gaps_give(g, 99, 2, &from, &to));
-	KUNIT_EXPECT_FALSE(test, nhca_gaps_give(g, 100, 1, &from, &to));
-	KUNIT_EXPECT_TRUE(test, nhca_gaps_give(g, 50, 10, &from, &to));
-	KUNIT_EXPECT_FALSE(test, nhca_gaps_give(g, 50, 1, &from, &to));
-	KUNIT_EXPECT_FALSE(test, nhca_gaps_give(g, 59, 1, &from, &to));
-	KUNIT_EXPECT_FALSE(test, nhca_gaps_give(g, 40, 30, &from, &to));
-	KUNIT_EXPECT_FALSE(test, nhca_gaps_give(g, 0, END, &from, &to));
+	KUNIT_EXPECT_FALSE(test, give(g, 99, 2, &from, &to));
+	KUNIT_EXPECT_FALSE(test, give(g, 100, 1, &from, &to));
+	KUNIT_EXPECT_TRUE(test, give(g, 50, 10, &from, &to));
+	KUNIT_EXPECT_FALSE(test, give(g, 50, 1, &from, &to));
+	KUNIT_EXPECT_FALSE(test, give(g, 59, 1, &from, &to));
+	KUNIT_EXPECT_FALSE(test, give(g, 40, 30, &from, &to));
+	KUNIT_EXPECT_FALSE(test, give(g, 0, END, &from, &to));
 	KUNIT_EXPECT_EQ(test, take(g, 10), 50);
 	KUNIT_EXPECT_EQ(test, take(g, 1), 100);
 	nhca_gaps_destroy(g);
@@ -110,12 +123,12 @@ static void gaps_many_test(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, take(g, END), 0);
 	for (i = 0; i < END; i++)
 		if (order[i] % 2)
-			bad += !nhca_gaps_give(g, order[i], 1, &from, &to) || to - from != 1;
+			bad += !give(g, order[i], 1, &from, &to) || to - from != 1;
 	KUNIT_EXPECT_EQ(test, bad, 0);
 	KUNIT_EXPECT_EQ(test, take(g, 2), U64_MAX);
 	for (i = 0; i < END; i++)
 		if (order[i] % 2 == 0)
-			bad += !nhca_gaps_give(g, order[i], 1, &from, &to);
+			bad += !give(g, order[i], 1, &from, &to);
 	KUNIT_EXPECT_EQ(test, bad, 0);
 	KUNIT_EXPECT_EQ(test, to - from, END);
 	KUNIT_EXPECT_EQ(test, take(g, END), 0);

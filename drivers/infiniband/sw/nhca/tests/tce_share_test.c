@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /* KUnit: the share of one user in the space of protocol virtual offsets, and in its tables. */
+#include <kunit/static_stub.h>
+#include <linux/completion.h>
+#include <linux/slab.h>
+
+#include "../memory/gaps.h"
 #include "../user.h"
 #include "tce_test.h"
+#include "threads.h"
 
 /**
  * struct share - users, and their ranges
@@ -114,10 +120,70 @@ static void taker_test(struct kunit *test)
 	share_end(test, s);
 }
 
+/**
+ * struct prober - a thread of another user, who needs the lock of all tables
+ * @done:   the thread has got the lock
+ * @thread: the thread
+ */
+static struct prober {
+	struct completion done;
+	struct task_struct *thread;
+} probers[16];
+
+/* how often another user had to wait while a node was allocated, and the number of allocations */
+static u32 delayed, allocated;
+
+static int probe_thread(void *arg)
+{
+	struct prober *p = arg;
+
+	tce_usage(0);
+	complete(&p->done);
+	return 0;
+}
+
+/* Replaces nhca_gap_alloc(): an allocation that takes long, because a memory cgroup is full. */
+static struct nhca_gap *slow_alloc(bool nofail)
+{
+	struct prober *p = &probers[allocated];
+
+	if (allocated < ARRAY_SIZE(probers)) {
+		allocated++;
+		init_completion(&p->done);
+		p->thread = test_thread_start(probe_thread, p, 0);
+		if (IS_ERR(p->thread) || !wait_for_completion_timeout(&p->done, HZ / 2))
+			delayed++;
+	}
+	return kzalloc(128, GFP_KERNEL);
+}
+
+/* While the allocation of one user takes long, other users can register regions. */
+static void slow_test(struct kunit *test)
+{
+	struct share *s = share_make(test);
+	u32 i;
+
+	delayed = 0;
+	allocated = 0;
+	kunit_activate_static_stub(test, nhca_gap_alloc, slow_alloc);
+	for (i = 0; i < 3; i++)
+		KUNIT_EXPECT_EQ(test, take(s, s->user[0], 1), 0);
+	/* leaves a gap */
+	nhca_range_free(&s->r[1]);
+	s->r[1] = s->r[2];
+	s->n--;
+	share_end(test, s);
+	KUNIT_EXPECT_GE(test, allocated, 4);
+	KUNIT_EXPECT_EQ(test, delayed, 0);
+	for (i = 0; i < allocated; i++)
+		test_thread_stop(probers[i].thread);
+}
+
 static struct kunit_case share_cases[] = {
 	KUNIT_CASE(space_test),
 	KUNIT_CASE(tables_test),
 	KUNIT_CASE(taker_test),
+	KUNIT_CASE(slow_test),
 	{}
 };
 

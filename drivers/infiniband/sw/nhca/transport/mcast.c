@@ -116,34 +116,31 @@ static struct nhca_mcast_qp *nhca_mcast_member(struct nhca_mcast_group *g,
 	return NULL;
 }
 
-/* Join a group for its first QP.  RTNL held.  Return: the group, without QPs, or ERR_PTR. */
-static struct nhca_mcast_group *nhca_mcast_open(struct nhca_qp *qp, const struct in6_addr *mgid)
+/*
+ * Join a group for its first QP.  RTNL held.
+ * @g: zeroed memory, which is the group, without QPs, after success
+ * Return: 0; an error of nhca_pool_charge() or nhca_mcast_join().
+ */
+static int nhca_mcast_open(struct nhca_qp *qp, const struct in6_addr *mgid,
+			   struct nhca_mcast_group *g)
 {
 	struct nhca_dev *dev = qp->dev;
-	struct nhca_mcast_group *g;
 	int err;
 
 	ASSERT_RTNL();
-	g = kzalloc(sizeof(*g), GFP_KERNEL_ACCOUNT);
-	if (!g)
-		return ERR_PTR(-ENOMEM);
 	g->mgid = *mgid;
 	INIT_LIST_HEAD(&g->qps);
 	err = nhca_pool_charge(&dev->users, qp->owner, NHCA_POOL_GROUPS, 1);
 	if (err)
-		goto err_free;
+		return err;
 	err = nhca_mcast_join(dev, g);
-	if (err)
-		goto err_give;
+	if (err) {
+		nhca_pool_uncharge(&dev->users, qp->owner, NHCA_POOL_GROUPS, 1);
+		return err;
+	}
 	g->user = nhca_user_hold(qp->owner);
 	hlist_add_head_rcu(&g->node, nhca_mcast_bucket(dev, mgid));
-	return g;
-
-err_give:
-	nhca_pool_uncharge(&dev->users, qp->owner, NHCA_POOL_GROUPS, 1);
-err_free:
-	kfree(g);
-	return ERR_PTR(err);
+	return 0;
 }
 
 /* Leave a group, if it has no QP any more.  RTNL held. */
@@ -180,11 +177,14 @@ static int nhca_mcast_room(const struct nhca_mcast_group *g, const struct nhca_u
 	return 0;
 }
 
-/* Like nhca_mcast_attach(), with RTNL held. */
-static int nhca_mcast_attach_rtnl(struct nhca_qp *qp, const struct in6_addr *mgid)
+/*
+ * Like nhca_mcast_attach(), with RTNL held.
+ * @new, @m: zeroed memory for a group and an attachment; NULL afterwards if it was used
+ */
+static int nhca_mcast_attach_rtnl(struct nhca_qp *qp, const struct in6_addr *mgid,
+				  struct nhca_mcast_group **new, struct nhca_mcast_qp **m)
 {
 	struct nhca_mcast_group *g;
-	struct nhca_mcast_qp *m;
 	int err;
 
 	ASSERT_RTNL();
@@ -192,26 +192,18 @@ static int nhca_mcast_attach_rtnl(struct nhca_qp *qp, const struct in6_addr *mgi
 	/* A second attachment succeeds and changes nothing (IBTA 11.3.1). */
 	if (g && nhca_mcast_member(g, qp))
 		return 0;
-	err = g ? nhca_mcast_room(g, qp->owner) : 0;
+	err = g ? nhca_mcast_room(g, qp->owner) : nhca_mcast_open(qp, mgid, *new);
 	if (err)
 		return err;
-
-	m = kzalloc(sizeof(*m), GFP_KERNEL_ACCOUNT);
-	if (!m)
-		return -ENOMEM;
-	m->qp = qp;
-
 	if (!g)
-		g = nhca_mcast_open(qp, mgid);
-	if (IS_ERR(g)) {
-		kfree(m);
-		return PTR_ERR(g);
-	}
+		swap(g, *new);
 
 	g->count++;
-	m->group = g;
-	hlist_add_head(&m->of_qp, &qp->mcast);
-	list_add_rcu(&m->list, &g->qps);
+	(*m)->qp = qp;
+	(*m)->group = g;
+	hlist_add_head(&(*m)->of_qp, &qp->mcast);
+	list_add_rcu(&(*m)->list, &g->qps);
+	*m = NULL;
 	return 0;
 }
 
@@ -230,11 +222,18 @@ static void nhca_mcast_drop(struct nhca_mcast_qp *m)
 
 int nhca_mcast_attach(struct nhca_qp *qp, const struct in6_addr *mgid)
 {
-	int err;
+	/* without RTNL, because an allocation may take long if a memory cgroup is full */
+	struct nhca_mcast_group *g = kzalloc(sizeof(*g), GFP_KERNEL_ACCOUNT);
+	struct nhca_mcast_qp *m = kzalloc(sizeof(*m), GFP_KERNEL_ACCOUNT);
+	int err = -ENOMEM;
 
-	rtnl_lock();
-	err = nhca_mcast_attach_rtnl(qp, mgid);
-	rtnl_unlock();
+	if (g && m) {
+		rtnl_lock();
+		err = nhca_mcast_attach_rtnl(qp, mgid, &g, &m);
+		rtnl_unlock();
+	}
+	kfree(g);
+	kfree(m);
 	return err;
 }
 
