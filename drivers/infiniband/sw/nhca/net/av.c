@@ -8,6 +8,7 @@
 #include <net/dsfield.h>
 #include <net/flow.h>
 #include <net/inet_ecn.h>
+#include <net/route.h>
 #include <rdma/ib_cache.h>
 
 #include "net.h"
@@ -70,6 +71,22 @@ static bool nhca_addr_is_mcast(const struct in6_addr *a)
 	return ipv6_addr_is_multicast(a);
 }
 
+bool nhca_addr_unicast(const struct nhca_dev *dev, int ifindex, const struct in6_addr *addr)
+{
+	struct net *net;
+	unsigned int type;
+
+	NHCA_STUB(nhca_addr_unicast, dev, ifindex, addr);
+	if (!ipv6_addr_v4mapped(addr))
+		return ipv6_addr_type(addr) & IPV6_ADDR_UNICAST;
+	net = nhca_net_ns(dev->nn);
+	rcu_read_lock();
+	type = inet_addr_type_dev_table(net, dev_get_by_index_rcu(net, ifindex),
+					addr->s6_addr32[3]);
+	rcu_read_unlock();
+	return type == RTN_UNICAST || type == RTN_LOCAL;
+}
+
 struct nhca_av *nhca_av_create(struct nhca_dev *dev, const struct rdma_ah_attr *attr,
 			       gfp_t gfp)
 {
@@ -106,6 +123,8 @@ struct nhca_av *nhca_av_create(struct nhca_dev *dev, const struct rdma_ah_attr *
 
 	err = -EINVAL;
 	if (!av->ifindex || av->v4 != ipv6_addr_v4mapped(&av->daddr))
+		goto err_free;
+	if (!av->mcast && !nhca_addr_unicast(dev, av->ifindex, &av->daddr))
 		goto err_free;
 
 	err = dst_cache_init(&av->cache, gfp);

@@ -201,11 +201,20 @@ struct nhca_av {
  * @gfp:  GFP_KERNEL, or GFP_ATOMIC in atomic context
  * Context: process or atomic, by @gfp.
  * Return: the AV with one reference; ERR_PTR: -EINVAL: @attr has no GRH or no RoCEv2 GID, the GID
- * has no netdev, or only one of the addresses is IPv4; -EADDRNOTAVAIL: the GID is a link-local
- * address that the netdev does not have; -ENOMEM: no memory.
+ * has no netdev, only one of the addresses is IPv4, or the destination is neither multicast nor as
+ * nhca_addr_unicast() demands; -EADDRNOTAVAIL: the GID is a link-local address that the netdev does
+ * not have; -ENOMEM: no memory.
  */
 struct nhca_av *nhca_av_create(struct nhca_dev *dev, const struct rdma_ah_attr *attr,
 			       gfp_t gfp);
+/**
+ * nhca_addr_unicast - check that an address is that of one host
+ * @dev, @ifindex: the device, and the netdev whose VRF has the routes
+ * @addr: IPv4-mapped or IPv6
+ * Context: any.
+ * Return: false if it is multicast, unspecified, or a broadcast address, also of an own subnet.
+ */
+bool nhca_addr_unicast(const struct nhca_dev *dev, int ifindex, const struct in6_addr *addr);
 /**
  * nhca_av_put - drop a reference
  * @av: the AV, or NULL

@@ -40,6 +40,23 @@ static int nhca_vrf_of(struct net_device *ndev)
 	return ndev ? l3mdev_master_ifindex_rcu(ndev) : 0;
 }
 
+bool nhca_route_fits(const struct nhca_av *av, const struct dst_entry *dst)
+{
+	u8 type;
+
+	if (av->v4) {
+		type = container_of(dst, const struct rtable, dst)->rt_type;
+		return av->mcast ? type == RTN_MULTICAST :
+				   type == RTN_UNICAST || type == RTN_LOCAL;
+	}
+#if IS_ENABLED(CONFIG_IPV6)
+	return ipv6_addr_is_multicast(&av->daddr) ? av->mcast :
+						    !ipv6_anycast_destination(dst, &av->daddr);
+#else
+	return false;
+#endif
+}
+
 static struct dst_entry *nhca_route4(struct net *net, struct nhca_av *av, u16 sport)
 {
 	struct flowi4 fl = {
@@ -67,6 +84,10 @@ static struct dst_entry *nhca_route4(struct net *net, struct nhca_av *av, u16 sp
 	rt = ip_route_output_flow(net, &fl, NULL);
 	if (IS_ERR(rt))
 		return ERR_CAST(rt);
+	if (!nhca_route_fits(av, &rt->dst)) {
+		ip_rt_put(rt);
+		return ERR_PTR(-EACCES);
+	}
 	dst_cache_set_ip4(&av->cache, &rt->dst, fl.saddr);
 	return &rt->dst;
 }
@@ -99,6 +120,10 @@ static struct dst_entry *nhca_route6(struct net *net, struct nhca_av *av, u16 sp
 	dst = ip6_dst_lookup_flow(net, NULL, &fl, NULL);
 	if (IS_ERR(dst))
 		return dst;
+	if (!nhca_route_fits(av, dst)) {
+		dst_release(dst);
+		return ERR_PTR(-EACCES);
+	}
 	dst_cache_set_ip6(&av->cache, dst, &fl.saddr);
 	return dst;
 }

@@ -18,6 +18,19 @@
 #define NHCA_PACKET_BYTES	(65535 - (u32)(sizeof(struct ipv6hdr) + sizeof(struct udphdr)))
 
 /**
+ * nhca_route_fits - check that a route leads to the kind of destination that an AV has
+ * @av:  the address vector
+ * @dst: a route to its destination, from the routing table of the AV's IP version
+ *
+ * An address vector for answers has the source address of a packet, which anybody can choose, and
+ * the addresses of this host may change later.  So the type of each new route is checked: packets
+ * must not become broadcasts.
+ * Context: RCU read side.
+ * Return: true if @av is unicast and so is @dst, or if both are multicast.
+ */
+bool nhca_route_fits(const struct nhca_av *av, const struct dst_entry *dst);
+
+/**
  * nhca_tx_bytes - compute the length of a packet
  * @tx: the packet
  * Context: any.

@@ -255,7 +255,7 @@ static void recv_third(struct nhca_channel *ch, struct nhca_rx *rx)
 {
 	struct in6_addr source = rx->ip.saddr;
 
-	if (!nhca_third_manager_ok(rx)) {
+	if (!nhca_third_manager_ok(ch, rx)) {
 		nhca_recv_drop(ch, &rx->hdr.rx, NHCA_CH_DROP_MANAGER);
 		return;
 	}

@@ -231,15 +231,13 @@ int nhca_channel_target(struct nhca_channel *ch, const struct nhca_channel_targe
 
 /* ---- the target ---- */
 
-bool nhca_third_manager_ok(const struct nhca_rx *rx)
+bool nhca_third_manager_ok(const struct nhca_channel *ch, const struct nhca_rx *rx)
 {
+	bool loopback;
 	struct in6_addr a;
 
 	memcpy(&a, rx->hdr.rx.gid, sizeof(a));
-	if (rx->ip.v4)
-		return ipv6_addr_v4mapped(&a) && a.s6_addr32[3] &&
-		       !ipv4_is_multicast(a.s6_addr32[3]) && !ipv4_is_lbcast(a.s6_addr32[3]) &&
-		       !ipv4_is_loopback(a.s6_addr32[3]);
-	return !ipv6_addr_v4mapped(&a) && !ipv6_addr_any(&a) && !ipv6_addr_is_multicast(&a) &&
-	       !ipv6_addr_loopback(&a);
+	loopback = rx->ip.v4 ? ipv4_is_loopback(a.s6_addr32[3]) : ipv6_addr_loopback(&a);
+	return ipv6_addr_v4mapped(&a) == rx->ip.v4 && !loopback &&
+	       nhca_addr_unicast(ch->dev, ch->dev->netdev->ifindex, &a);
 }

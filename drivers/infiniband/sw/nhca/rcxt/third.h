@@ -78,10 +78,12 @@ void nhca_third_tell(struct nhca_channel *ch, const struct nhca_sending *s,
 
 /**
  * nhca_third_manager_ok - check the GID of a manager, to which a notice will be sent
+ * @ch: the channel of the target
  * @rx: third-party payload
  * Context: softirq.
- * Return: true if the GID is a unicast address of the address family of the packet.
+ * Return: true if the GID is a unicast address of the address family of the packet, other than a
+ * loopback address.
  */
-bool nhca_third_manager_ok(const struct nhca_rx *rx);
+bool nhca_third_manager_ok(const struct nhca_channel *ch, const struct nhca_rx *rx);
 
 #endif /* NHCA_RCXT_THIRD_H */

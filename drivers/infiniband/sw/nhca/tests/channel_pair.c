@@ -114,6 +114,13 @@ static u32 pair_burst_run(struct nhca_tx *tx, u32 count)
 	return count && !pair_send(p, tx, count) ? count : 0;
 }
 
+/* Replaces nhca_addr_unicast(): there is no routing table. */
+static bool pair_addr_unicast(const struct nhca_dev *dev, int ifindex, const struct in6_addr *addr)
+{
+	return ipv6_addr_v4mapped(addr) && v4_of(addr) && v4_of(addr) < 0xe0000000 &&
+	       v4_of(addr) != PAIR_BROADCAST;
+}
+
 /* ---- channels ---- */
 
 static void chan_event(struct ib_event *event, void *context)
@@ -587,6 +594,7 @@ int pair_init(struct kunit *test)
 	kunit_activate_static_stub(test, nhca_ring_alloc, pair_ring_alloc);
 	kunit_activate_static_stub(test, nhca_xmit, pair_xmit);
 	kunit_activate_static_stub(test, nhca_burst_run, pair_burst_run);
+	kunit_activate_static_stub(test, nhca_addr_unicast, pair_addr_unicast);
 	for (i = 0; i < 2; i++)
 		end_init(test, p, i);
 	p->end[0].chan->peer = p->end[1].chan;

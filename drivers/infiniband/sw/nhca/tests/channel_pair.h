@@ -19,6 +19,7 @@
 
 #define PAIR_JOB	0x10b
 #define PAIR_ADDR	0x0a000001u	/* of end 0; end 1 is 10.0.0.2, end 2 10.0.0.3 */
+#define PAIR_BROADCAST	0x0a0000ffu	/* of the subnet of all ends */
 #define PAIR_IFINDEX	77
 #define PAIR_AH		5		/* number of the address handle to the other end */
 #define PAIR_AH_TARGET	6		/* end 2: number of the address handle to end 1 */

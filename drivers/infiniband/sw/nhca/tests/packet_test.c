@@ -7,6 +7,8 @@
 #include <kunit/static_stub.h>
 #include <linux/skbuff.h>
 #include <linux/slab.h>
+#include <net/ip6_fib.h>
+#include <net/route.h>
 #include <net/sock.h>
 
 #include "../net/burst.h"
@@ -441,12 +443,55 @@ static void too_long_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_xmit(&tx), -EMSGSIZE);
 }
 
+/* Packets to one host do not take a route of a broadcast, multicast or anycast address. */
+static void route_kind_test(struct kunit *test)
+{
+	static const u8 kinds[] = {
+		RTN_UNICAST, RTN_LOCAL, RTN_BROADCAST, RTN_ANYCAST, RTN_MULTICAST,
+	};
+	struct rtable *rt = kunit_kzalloc(test, sizeof(*rt), GFP_KERNEL);
+	struct nhca_av av = { .v4 = true }, group = { .v4 = true, .mcast = true };
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, rt);
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		rt->rt_type = kinds[i];
+		KUNIT_EXPECT_EQ_MSG(test, nhca_route_fits(&av, &rt->dst), i < 2, "kind %u",
+				    kinds[i]);
+		KUNIT_EXPECT_EQ_MSG(test, nhca_route_fits(&group, &rt->dst),
+				    kinds[i] == RTN_MULTICAST, "kind %u", kinds[i]);
+	}
+}
+
+#if IS_ENABLED(CONFIG_IPV6)
+/* Likewise for IPv6, where there are no broadcasts. */
+static void route_kind6_test(struct kunit *test)
+{
+	struct rt6_info *rt = kunit_kzalloc(test, sizeof(*rt), GFP_KERNEL);
+	struct nhca_av av = { .daddr = { { { 0xfd, [15] = 9 } } } };
+	struct nhca_av group = { .daddr = { { { 0xff, 0x0e, [15] = 9 } } }, .mcast = true };
+
+	KUNIT_ASSERT_NOT_NULL(test, rt);
+	rt->rt6i_dst.plen = 128;
+	KUNIT_EXPECT_TRUE(test, nhca_route_fits(&av, &rt->dst));
+	KUNIT_EXPECT_TRUE(test, nhca_route_fits(&group, &rt->dst));
+	group.mcast = false;
+	KUNIT_EXPECT_FALSE(test, nhca_route_fits(&group, &rt->dst));
+	rt->rt6i_flags = RTF_ANYCAST;
+	KUNIT_EXPECT_FALSE(test, nhca_route_fits(&av, &rt->dst));
+}
+#endif
+
 static struct kunit_case packet_cases[] = {
 	KUNIT_CASE(get_test),
 	KUNIT_CASE(alone_test),
 	KUNIT_CASE(batch_test),
 	KUNIT_CASE(reference_test),
 	KUNIT_CASE(too_long_test),
+	KUNIT_CASE(route_kind_test),
+#if IS_ENABLED(CONFIG_IPV6)
+	KUNIT_CASE(route_kind6_test),
+#endif
 	{}
 };
 

@@ -561,7 +561,7 @@ static void third_unverified(struct kunit *test)
 /* Payload: an impossible manager is refused; notices of others complete nothing. */
 static void third_forged_payload(struct kunit *test)
 {
-	static const u32 managers[] = { 0, 0xe0000001, 0xffffffff, 0x7f000001 };
+	static const u32 managers[] = { 0, 0xe0000001, 0xffffffff, 0x7f000001, PAIR_BROADCAST };
 	struct third t = three(test);
 	struct pair_packet *pk;
 	u32 i;
