@@ -179,7 +179,8 @@ struct nhca_channel_counts {
  *           both
  * @flow:    its packets in the network stack; constant
  * @fault:   waits for page faults of work requests of packet mode; constant
- * @quantum: maximum cost of a turn, in units of NHCA_CH_SHARE
+ * @quantum: cost of a turn, in units of NHCA_CH_SHARE: the turn ends when it has cost so much, so
+ *           its last packets and completions may exceed it
  * @threshold: if not 0, each @threshold-th completion counts as solicited.  Completions that the
  *           peer has marked, and unsuccessful ones, always count.  [0]: send CQ, [1]: receive CQ.
  *           nhca_channel_modify() changes @quantum and @threshold with WRITE_ONCE()

@@ -211,7 +211,10 @@ static int send_one(struct nhca_channel *ch, const struct nhca_sending *s)
 	return nhca_xmit(&tx) == -EACCES ? -EACCES : 0;
 }
 
-/* Report that memory protection refused the payload of the next packet of a peer's read. */
+/*
+ * Report that memory protection refused the payload of the next packet of a peer's read, or of a
+ * third-party transfer that this channel sends.
+ */
 static void send_violated(struct nhca_channel *ch, const struct nhca_sending *s)
 {
 	u32 off = s->next * s->rx.segment;
@@ -244,8 +247,8 @@ static void send_violated(struct nhca_channel *ch, const struct nhca_sending *s)
 
 /*
  * End a transfer whose payload memory protection refused.  A refused write is an error of the
- * program and puts the channel into the error state.  A refused read is an error of the peer, and
- * is reported as a violation.
+ * program and puts the channel into the error state.  A refused read or third-party transfer is an
+ * error of the peer, and is reported as a violation.
  */
 static void send_refused(struct nhca_channel *ch, struct nhca_sending *s)
 {
