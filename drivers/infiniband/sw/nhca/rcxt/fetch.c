@@ -339,7 +339,8 @@ static void fetch_unlock(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 /*
  * Begin the transfer of ch->wqe on the local rCxt.
  * Return: as nhca_rcxt_begin_write(), nhca_rcxt_begin_again() and nhca_rcxt_begin_read(); -EAGAIN:
- * the end of the copies kicks the channel; -ENOENT: the channel does not own the rCxt.
+ * CPUs still copy payload for the rCxt; the end of the last copy kicks the channel; -ENOENT: the
+ * channel does not own the rCxt.
  */
 static int fetch_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
@@ -363,8 +364,8 @@ static int fetch_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 	else
 		err = nhca_rcxt_begin_read(pool, rc, wr->tid, wr->total, wr->segment, wr->notify,
 					   wr->local_pvo, cookie);
-	if (err == -EAGAIN)
-		nhca_rcxt_await(rc);
+	if (rc)
+		nhca_rcxt_want(rc, err);
 	fetch_unlock(ch, id);
 	set_active_memcg(old);
 	return err;
@@ -377,10 +378,9 @@ static enum nhca_fetched fetch_late(struct nhca_channel *ch, int err)
 	case -EAGAIN:
 	case -EBUSY:
 		/*
-		 * The entry is fetched again after one of these events.  A transfer that the rCxt
-		 * still sends ends in a turn of this channel.  Pages to which packets refer are
-		 * released, which kicks the channel.  A CPU that copies payload of an earlier
-		 * transfer (-EAGAIN) ends the copy and kicks the channel.
+		 * The entry is fetched again when transfers that the rCxt sends have ended in a turn
+		 * of this channel, or when a kick says that pages are released, or that no CPU
+		 * copies payload (-EAGAIN).  Peers begin nothing meanwhile (nhca_rcxt_want()).
 		 */
 		return NHCA_FETCHED_NONE;
 	case -EALREADY:
@@ -478,8 +478,8 @@ static enum nhca_fetched fetch_move(struct nhca_channel *ch, struct nhca_av *av,
 		err = nhca_rcxt_move_again(rc, &h.rx, digest);
 	else
 		err = nhca_rcxt_begin_move(&ch->rd->pool, rc, &h.rx, digest, ch->wqe->wr_id);
-	if (err == -EAGAIN)
-		nhca_rcxt_await(rc);
+	if (rc)
+		nhca_rcxt_want(rc, err);
 	fetch_unlock(ch, id);
 	if (err)
 		return fetch_late(ch, err);

@@ -100,6 +100,7 @@ enum nhca_rcxt_state {
  *           refer to its pages
  * @answers: a peer has read: the engine may make packets of an answer
  * @awaited: a work request of the channel waits until no CPU copies payload: see nhca_rcxt_await()
+ * @wanted:  a work request of the channel waits to begin a transfer: see nhca_rcxt_want()
  * @making:  the send engine makes packets of a third-party transfer: it reads the payload
  * @uid:     user against whose limits the rCxt counts, or NHCA_RCXT_NO_USER
  * @pvo:     READING, RECEIVING: destination of the transfer's first byte; FORWARDING, FORWARDED:
@@ -137,6 +138,7 @@ struct nhca_rcxt {
 	u8 wrote:1;
 	u8 answers:1;
 	u8 awaited:1;
+	u8 wanted:1;
 	u8 making:1;
 	u32 uid;
 	union {

@@ -151,6 +151,8 @@ static enum nhca_rcxt_verdict payload_higher(struct nhca_rcxt_pool *pool, struct
 {
 	if (read)
 		return NHCA_RCXT_UNSOLICITED;
+	if (rc->wanted)
+		return NHCA_RCXT_BUSY;
 	switch (rc->state) {
 	case NHCA_RCXT_SENDING:
 	case NHCA_RCXT_WAITING:
@@ -234,7 +236,7 @@ enum nhca_rcxt_verdict nhca_rcxt_may_request(const struct nhca_rcxt *rc,
 	case NHCA_RCXT_FORWARDING:
 		return NHCA_RCXT_BUSY;
 	}
-	if (rc->copies)
+	if (rc->copies || rc->wanted)
 		return NHCA_RCXT_BUSY;
 	return x->tid <= rc->tid ? NHCA_RCXT_STALE : NHCA_RCXT_ACCEPT;
 }
@@ -275,6 +277,8 @@ enum nhca_rcxt_verdict nhca_rcxt_third_may(const struct nhca_rcxt *rc, const str
 		return NHCA_RCXT_MISMATCH;
 	if (x->number <= rc->number)
 		return NHCA_RCXT_DUPLICATE;
+	if (rc->wanted)
+		return NHCA_RCXT_BUSY;
 	return sent || rc->parts < NHCA_RCXT_PARTS ? NHCA_RCXT_ACCEPT : NHCA_RCXT_BUSY;
 }
 

@@ -19,7 +19,8 @@
  * nhca adds rules to those of the reference; the name in parentheses is the verdict on a packet
  * that breaks the rule.  A peer's write ends neither a transfer in progress that the rCxt's own
  * channel began, nor a read that the rCxt answers (BUSY).  Payload of a read is accepted only for a
- * read of the rCxt's own channel that has begun (UNSOLICITED).  All packets of a tid must have the
+ * read of the rCxt's own channel that has begun (UNSOLICITED).  While a work request of the channel
+ * waits for the rCxt, peers begin no transfer on it (BUSY).  All packets of a tid must have the
  * same sizes, and the same place: the PVO of the transfer's first byte (MISMATCH).
  *
  * The functions use no skb, no socket and no lock.  The caller holds the rCxt's lock during each
@@ -48,7 +49,8 @@
  * @NHCA_RCXT_STALE:     the tid is too low, or the transfer with this tid was canceled
  * @NHCA_RCXT_DUPLICATE: the packet was received before, or the transfer is complete
  * @NHCA_RCXT_DEAD:      memory protection has refused an earlier packet of the transfer
- * @NHCA_RCXT_BUSY:      the rCxt is in use for a transfer that this packet may not end
+ * @NHCA_RCXT_BUSY:      the rCxt is in use for a transfer that this packet may not end, or a work
+ *                       request waits for the rCxt
  * @NHCA_RCXT_UNSOLICITED: payload of a read, notice or challenge that the rCxt does not wait for
  * @NHCA_RCXT_MISMATCH:  kind, sizes or place differ from those of the transfer with this tid
  * @NHCA_RCXT_NO_MAP:    there is no memory for the bitmap, or a limit for bitmaps would be
@@ -239,9 +241,9 @@ enum nhca_rcxt_verdict nhca_rcxt_third_challenge(const struct nhca_rcxt *rc,
  * @cookie:  wr_id of the work request
  * Context: any, rCxt's lock.
  * Return: 0: the caller sends the packets, then calls nhca_rcxt_sent(); -EINVAL: the sizes are
- * impossible, or the tid is not higher; -EBUSY: the rCxt is SENDING, RELEASING or ANSWERING;
- * -EAGAIN: another CPU still copies for an earlier transfer; the caller calls nhca_rcxt_await() and
- * tries again when the copies have ended.
+ * impossible, or the tid is not higher; -EBUSY: the rCxt is SENDING, RELEASING, ANSWERING or
+ * FORWARDING; -EAGAIN: CPUs still copy payload for an earlier transfer.  The caller passes the
+ * result to nhca_rcxt_want().
  */
 int nhca_rcxt_begin_write(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 tid, u32 total,
 			  u32 segment, u8 notify, u64 cookie);
@@ -373,6 +375,24 @@ static inline bool nhca_rcxt_no_copies(const struct nhca_rcxt *rc)
 static inline void nhca_rcxt_await(struct nhca_rcxt *rc)
 {
 	rc->awaited = !nhca_rcxt_no_copies(rc);
+}
+
+/**
+ * nhca_rcxt_want - let a work request of the channel wait for its turn to begin a transfer
+ * @rc:  the rCxt
+ * @err: result of one of the functions nhca_rcxt_begin_*(), or of nhca_rcxt_move_again()
+ *
+ * While the work request waits (-EBUSY, -EAGAIN), all later ones in the send FIFO wait as well.  So
+ * the wait must have an end, whatever peers do: the rCxt accepts no further request, and payload of
+ * no further transfer, until the work request has begun or failed.  What it has accepted before
+ * goes on: one read, or NHCA_RCXT_PARTS third-party requests, or one write.
+ * Context: the channel's turn, rCxt's lock.
+ */
+static inline void nhca_rcxt_want(struct nhca_rcxt *rc, int err)
+{
+	rc->wanted = err == -EBUSY || err == -EAGAIN;
+	if (err == -EAGAIN)
+		nhca_rcxt_await(rc);
 }
 
 /**

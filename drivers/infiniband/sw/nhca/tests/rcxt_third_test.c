@@ -299,6 +299,47 @@ static void third_fenced(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, chan_idle(t.c) && chan_idle(t.b) && chan_idle(t.a));
 }
 
+/*
+ * The manager requests a transfer again and again, so that the rCxt of the source always has
+ * something to send.  A work request of the source's own program still gets its turn.
+ */
+static void third_endless(struct kunit *test)
+{
+	struct third t = three(test);
+	struct pair *p = test->priv;
+	struct pair_packet *pk;
+	struct nhca_rcxt_wr *wr;
+	u32 i;
+
+	prepare(test);
+	begin_long(test, 2);
+	chan_transfer(t.a, NHCA_WR_CH_WRITE, 9, 10, 0);
+	/* the flow of the source may send again when some of its packets have left the stack */
+	for (i = 0; i < 100 && !chan_rcxt(t.a, 0)->wanted; i++)
+		pair_deliver(test);
+	KUNIT_EXPECT_TRUE(test, chan_idle(t.a));
+	wr = chan_wqe(t.c, MOVE)->rcxt;
+	wr->tid = 2;
+	wr->total = LONG;
+	wr->length = LONG;
+	wr->notify = NHCA_NOTIFY_INITIATOR;
+	wr->flags = NHCA_RCXT_WR_RETRANSMIT;
+	chan_bell(t.c);
+	chan_expect(test, t.c, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS);
+	pk = list_last_entry(&p->wire, struct pair_packet, list);
+	KUNIT_ASSERT_EQ(test, pk->hdr.opcode, NHCA_RX_THIRD_REQUEST);
+	pair_rx(test, pk);
+	pair_drop(pk);
+	KUNIT_EXPECT_EQ(test, chan_count(t.a, NHCA_CH_DROP_BUSY), 1);
+	KUNIT_EXPECT_EQ(test, chan_rcxt(t.a, 0)->parts, 1);
+	pair_settle(test);
+	/* the first request was executed, and then the write */
+	chan_expect(test, t.c, NHCA_WC_CH_MOVE, IB_WC_SUCCESS);
+	chan_expect(test, t.a, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, (u32)chan_rcxt(t.a, 0)->tid, 9);
+	KUNIT_EXPECT_TRUE(test, chan_idle(t.a) && chan_idle(t.b) && chan_idle(t.c));
+}
+
 /* Packets are lost: the manager probes the target, and requests the missing parts again. */
 static void third_repeated(struct kunit *test)
 {
@@ -765,6 +806,7 @@ static struct kunit_case third_cases[] = {
 	KUNIT_CASE(third_many_targets),
 	KUNIT_CASE(third_revoked),
 	KUNIT_CASE(third_fenced),
+	KUNIT_CASE(third_endless),
 	KUNIT_CASE(third_repeated),
 	KUNIT_CASE(third_deregistered),
 	KUNIT_CASE(third_target_deregistered),

@@ -686,6 +686,36 @@ static void rcxt_tid_maps_half_for_others(struct kunit *test)
 	tid_teardown(test, f);
 }
 
+/*
+ * While a work request of the channel waits for the rCxt, peers begin nothing on it.  Otherwise
+ * peers could keep the whole send FIFO waiting.
+ */
+static void rcxt_tid_wanted(struct kunit *test)
+{
+	struct tid_fixture *f = tid_setup(test);
+	struct nhca_rxeth x = { .tid = 1, .total = 2048, .segment = 1024, .length = 1024 };
+	int err;
+
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_request(f->rc, &x), NHCA_RCXT_ACCEPT);
+	err = nhca_rcxt_begin_write(&f->pool, f->rc, 9, 10, 1024, 0, 1);
+	KUNIT_EXPECT_EQ(test, err, -EBUSY);
+	nhca_rcxt_want(f->rc, err);
+	KUNIT_EXPECT_FALSE(test, nhca_rcxt_sent(f->rc, 1));
+	/* a read, a third-party transfer and a write */
+	x.tid = 2;
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_may_request(f->rc, &x), NHCA_RCXT_BUSY);
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_request(f->rc, &x), NHCA_RCXT_BUSY);
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_third_request(f->rc, &x), NHCA_RCXT_BUSY);
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_payload(&f->pool, f->rc, &x, false), NHCA_RCXT_BUSY);
+	err = nhca_rcxt_begin_write(&f->pool, f->rc, 9, 10, 1024, 0, 1);
+	KUNIT_EXPECT_EQ(test, err, 0);
+	nhca_rcxt_want(f->rc, err);
+	KUNIT_EXPECT_FALSE(test, nhca_rcxt_sent(f->rc, 9));
+	x.tid = 10;
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_request(f->rc, &x), NHCA_RCXT_ACCEPT);
+	tid_teardown(test, f);
+}
+
 #define MANY_PACKETS	16384
 #define MAP_BYTES	(MANY_PACKETS / 8)
 
@@ -764,6 +794,7 @@ static struct kunit_case rcxt_tid_cases[] = {
 	KUNIT_CASE(rcxt_tid_newer_in_the_middle),
 	KUNIT_CASE(rcxt_tid_maps_half_for_others),
 	KUNIT_CASE(rcxt_tid_maps_refused),
+	KUNIT_CASE(rcxt_tid_wanted),
 	{}
 };
 
