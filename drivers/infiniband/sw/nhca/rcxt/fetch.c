@@ -468,8 +468,11 @@ static enum nhca_fetched fetch_move(struct nhca_channel *ch, struct nhca_av *av,
 
 	nhca_send_hdr(ch, &h, NHCA_RX_THIRD_REQUEST, ch->wqe->chan.remote_qpn);
 	fetch_rxeth(ch, &h.rx);
-	if (!nhca_third_target(ch, ch->wqe, &h.rx))
+	err = nhca_third_target(ch, av, &h.rx);
+	if (err == -EINVAL)
 		return fetch_fail(ch, IB_WC_LOC_QP_OP_ERR, NHCA_CH_ERR_WQE);
+	if (err)
+		return fetch_late(ch, err);
 	digest = nhca_third_digest(ch, &h.rx, false);
 	rc = fetch_lock(ch, id);
 	if (!rc)
@@ -591,10 +594,7 @@ static bool fetch_flush_cancel(struct nhca_channel *ch, const struct nhca_send_w
 {
 	struct nhca_rcxt_id id = nhca_rcxt_id_of(READ_ONCE(slot->chan.local_rcxt));
 
-	/*
-	 * a cancel that the rCxt refuses also waits for copies, because the completion of the
-	 * cancel does not report the refusal
-	 */
+	/* also if the rCxt refuses the cancel, because the completion does not report that */
 	if (!fetch_cancelling(ch) && fetch_cancel_begin(ch, &id, READ_ONCE(slot->rcxt[0].tid)))
 		ch->cancelling = true;
 	if (fetch_copying(ch, &id))

@@ -477,7 +477,7 @@ void nhca_reply_third(struct nhca_channel *ch, const struct nhca_rx *rx)
 		third_refuse(ch, rx, NHCA_CH_DROP_SEGMENT, NHCA_RX_ST_TOO_LONG);
 		return;
 	}
-	av = nhca_third_allowed(ch, x->gid);
+	av = nhca_third_allowed(ch, rx);
 	if (!av) {
 		third_refuse(ch, rx, NHCA_CH_DROP_TARGET, NHCA_RX_ST_FORBIDDEN);
 		return;

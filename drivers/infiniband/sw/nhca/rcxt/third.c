@@ -34,16 +34,18 @@ u64 nhca_third_digest(const struct nhca_channel *ch, const struct nhca_rxeth *x,
 	return siphash(&all, sizeof(all), &ch->rd->tokens.secret);
 }
 
-bool nhca_third_target(const struct nhca_channel *ch, const struct nhca_send_wqe *wqe,
-		       struct nhca_rxeth *x)
+int nhca_third_target(const struct nhca_channel *ch, const struct nhca_av *source,
+		      struct nhca_rxeth *x)
 {
-	const struct nhca_rcxt_wr *wr = &wqe->rcxt[0];
+	const struct nhca_rcxt_wr *wr = &ch->wqe->rcxt[0];
 	const struct nhca_rcxt_target *target = (const void *)(wr + 1);
 	struct nhca_av *av = xa_load(&ch->dev->ah_ids, target->ah_id);
 
 	if (!av || av->pd != ch->key_user.pd || av->mcast || target->reserved ||
 	    target->qpn & ~NHCA_QPN_MASK)
-		return false;
+		return -EINVAL;
+	if (av->v4 != source->v4)
+		return -EAFNOSUPPORT;
 	memcpy(x->gid, &av->daddr, sizeof(x->gid));
 	x->target_channel = target->qpn;
 	x->target_key = target->key;
@@ -53,7 +55,7 @@ bool nhca_third_target(const struct nhca_channel *ch, const struct nhca_send_wqe
 	x->offset = wr->offset;
 	x->part = wr->length;
 	x->notify = NHCA_RX_NOTIFY_THIRD | (wr->notify & NHCA_NOTIFY_TARGET);
-	return true;
+	return 0;
 }
 
 /* ---- the source ---- */
@@ -70,13 +72,15 @@ static u32 target_find(const struct nhca_channel *ch, const struct in6_addr *dad
 	return i;
 }
 
-struct nhca_av *nhca_third_allowed(struct nhca_channel *ch, const u8 *gid)
+struct nhca_av *nhca_third_allowed(struct nhca_channel *ch, const struct nhca_rx *rx)
 {
 	struct nhca_av *av = NULL;
 	struct in6_addr daddr;
 	u32 i;
 
-	memcpy(&daddr, gid, sizeof(daddr));
+	memcpy(&daddr, rx->hdr.rx.gid, sizeof(daddr));
+	if (ipv6_addr_v4mapped(&daddr) != rx->ip.v4)
+		return NULL;
 	spin_lock_bh(&ch->lock);
 	i = target_find(ch, &daddr);
 	if (i < ch->targets) {

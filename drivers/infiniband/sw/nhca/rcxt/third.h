@@ -25,25 +25,29 @@
 u64 nhca_third_digest(const struct nhca_channel *ch, const struct nhca_rxeth *x, bool mirrored);
 
 /**
- * nhca_third_target - fill in the target of a third-party request from a work request
- * @ch:  the channel
- * @wqe: the work request, NHCA_WR_CH_MOVE
- * @x:   RXETH of the request; all other fields are filled in
+ * nhca_third_target - fill in the target of a third-party request from the work request in ch->wqe
+ * @ch:     the channel; the work request is NHCA_WR_CH_MOVE
+ * @source: address vector of the source
+ * @x:      RXETH of the request; all other fields are filled in
+ *
+ * Source, target and manager have addresses of one IP version, because the target sends the notice
+ * to the manager by the IP version in which the payload has arrived.
  * Context: the channel's turn.
- * Return: false if the work request is malformed.
+ * Return: 0; -EINVAL: the work request is malformed; -EAFNOSUPPORT: only one of source and target
+ * has an IPv4 address.
  */
-bool nhca_third_target(const struct nhca_channel *ch, const struct nhca_send_wqe *wqe,
-		       struct nhca_rxeth *x);
+int nhca_third_target(const struct nhca_channel *ch, const struct nhca_av *source,
+		      struct nhca_rxeth *x);
 
 /**
  * nhca_third_allowed - look up the address vector of an allowed target
- * @ch:  the channel
- * @gid: GID of the target, IPv4-mapped or IPv6
+ * @ch: the channel
+ * @rx: the third-party request, which has the GID of the target
  * Context: any; the caller does not hold nhca_channel.lock.
- * Return: the address vector with a reference for the caller, or NULL if the program has not
- * allowed the target.
+ * Return: the address vector with a reference for the caller; NULL: the program has not allowed the
+ * target, or the manager has an address of another IP version than the target.
  */
-struct nhca_av *nhca_third_allowed(struct nhca_channel *ch, const u8 *gid);
+struct nhca_av *nhca_third_allowed(struct nhca_channel *ch, const struct nhca_rx *rx);
 
 /**
  * nhca_third_begin - prepare to make packets of a third-party transfer

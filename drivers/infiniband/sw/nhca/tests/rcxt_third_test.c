@@ -730,6 +730,39 @@ static void third_same_host(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, chan_idle(t.a));
 }
 
+/* An IPv6 target is refused by an IPv4 manager, and by the source of an IPv4 manager. */
+static void third_families(struct kunit *test)
+{
+	struct third t = three(test);
+	struct in6_addr addr = { { { 0xfd, [15] = 2 } } }, v4;
+	struct nhca_av *at_c = xa_load(&t.c->end->dev->ah_ids, PAIR_AH_TARGET);
+	struct nhca_av *at_a = xa_load(&t.a->end->dev->ah_ids, PAIR_AH);
+	struct nhca_cqe cqe;
+
+	v4 = at_c->daddr;
+	at_c->daddr = addr;
+	at_c->v4 = false;
+	chan_transfer(t.c, MOVE, 1, 10, NHCA_NOTIFY_INITIATOR);
+	cqe = chan_expect(test, t.c, NHCA_WC_CH_LOCAL, IB_WC_LOC_QP_OP_ERR);
+	KUNIT_EXPECT_EQ(test, cqe.vendor_err, EAFNOSUPPORT);
+	KUNIT_EXPECT_EQ(test, pair_count(test, 0), 0);
+	KUNIT_EXPECT_EQ(test, nhca_channel_state(t.c->ch), IB_QPS_RTS);
+	at_c->daddr = v4;
+	at_c->v4 = true;
+
+	/* the program of the source has allowed the IPv6 address */
+	v4 = at_a->daddr;
+	at_a->daddr = addr;
+	at_a->v4 = false;
+	KUNIT_ASSERT_EQ(test, target(t.a, NHCA_CHANNEL_TARGET_ALLOW), 0);
+	at_c->daddr = addr;
+	move(test, 1, 10, 0);
+	pair_settle(test);
+	expect_status(test, NHCA_TRANSFER_FORBIDDEN, 1);
+	KUNIT_EXPECT_EQ(test, chan_count(t.a, NHCA_CH_DROP_TARGET), 1);
+	KUNIT_EXPECT_TRUE(test, chan_idle(t.a) && chan_idle(t.b) && chan_idle(t.c));
+}
+
 /* Malformed work requests put the channel into the error state. */
 static void third_malformed(struct kunit *test)
 {
@@ -816,6 +849,7 @@ static struct kunit_case third_cases[] = {
 	KUNIT_CASE(third_forged_payload),
 	KUNIT_CASE(third_limits),
 	KUNIT_CASE(third_same_host),
+	KUNIT_CASE(third_families),
 	KUNIT_CASE(third_malformed),
 	KUNIT_CASE(third_closed),
 	{}
