@@ -31,11 +31,26 @@ static struct nhca_send_wqe *begin(struct nhcadv_qp_ex *dv, enum nhca_wr_opcode 
 	return nhca_wr_begin(qp, opcode);
 }
 
-static void put_peer(struct nhca_send_wqe *wqe, const struct nhcadv_peer *peer)
+/*
+ * Return: true if the address handle is one of the channel's device.  The kernel knows address
+ * handles by numbers, which each device has its own.
+ */
+static bool ah_ok(struct nhca_qp *qp, const struct ibv_ah *ah)
 {
+	return ah->context == qp->vqp.qp.context;
+}
+
+/* Return: false after an error */
+static bool put_peer(struct nhca_qp *qp, struct nhca_send_wqe *wqe, const struct nhcadv_peer *peer)
+{
+	if (!ah_ok(qp, peer->ah)) {
+		nhca_wr_fail(qp, EINVAL);
+		return false;
+	}
 	wqe->chan.ah_id = to_nah(peer->ah)->id;
 	wqe->chan.remote_qpn = peer->qpn;
 	wqe->chan.remote_key = peer->key;
+	return true;
 }
 
 static void wr_packet(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer, uint64_t cookie)
@@ -44,10 +59,8 @@ static void wr_packet(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer, u
 
 	/* Accept and ignore IBV_SEND_INLINE, as nhca_wr_begin() does. */
 	wqe = begin(dv, NHCA_WR_CH_PACKET, IBV_SEND_SOLICITED | IBV_SEND_INLINE);
-	if (wqe) {
-		put_peer(wqe, peer);
+	if (wqe && put_peer(&to_channel(dv)->qp, wqe, peer))
 		wqe->chan.cookie = cookie;
-	}
 }
 
 /* Like nhca_wr_set_sge_list(), but refuse more payload than a frame has room for. */
@@ -110,7 +123,8 @@ static struct nhca_rcxt_wr *begin_transfer(struct nhcadv_qp_ex *dv, enum nhca_wr
 		nhca_wr_fail(qp, EINVAL);
 		return NULL;
 	}
-	put_peer(wqe, peer);
+	if (!put_peer(qp, wqe, peer))
+		return NULL;
 	wqe->chan.cookie = t->cookie;
 	wqe->chan.local_rcxt = t->local_rcxt;
 	wqe->chan.remote_rcxt = t->remote_rcxt;
@@ -205,7 +219,8 @@ static void wr_fence(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer, ui
 	wqe = begin(dv, NHCA_WR_CH_FENCE, 0);
 	if (!wqe)
 		return;
-	put_peer(wqe, peer);
+	if (!put_peer(qp, wqe, peer))
+		return;
 	wqe->chan.cookie = wqe->wr_id;
 	wqe->chan.local_rcxt = local_rcxt;
 	wqe->chan.remote_rcxt = remote_rcxt;
@@ -225,7 +240,8 @@ static struct nhca_rcxt_wr *begin_move(struct nhcadv_qp_ex *dv, const struct nhc
 		nhca_wr_fail(qp, EOPNOTSUPP);
 		return NULL;
 	}
-	if (!(transfer->notify & NHCA_NOTIFY_INITIATOR) || target->peer.qpn >> 24) {
+	if (!(transfer->notify & NHCA_NOTIFY_INITIATOR) || target->peer.qpn >> 24 ||
+	    !ah_ok(qp, target->peer.ah)) {
 		nhca_wr_fail(qp, EINVAL);
 		return NULL;
 	}

@@ -187,6 +187,9 @@ void bad_requests(void)
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND }, *bad;
 	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
 	struct ibv_sge sge = { (uintptr_t)ch.buf, NHCADV_FRAME_DATA + 1, 0 };
+	struct ibv_ah foreign = *ch.peer.ah;
+	struct nhcadv_peer peer = ch.peer;
+	struct nhcadv_target target;
 
 #define TRY_WRITE(what, member, value) do {					\
 	t = good;								\
@@ -203,6 +206,21 @@ void bad_requests(void)
 	TRY_WRITE("odd segment", segment, 1022);
 	TRY_WRITE("small segment", segment, 60);
 	TRY_WRITE("unknown notify flags", notify, 4);
+	/* an address handle of another device */
+	foreign.context = NULL;
+	peer.ah = &foreign;
+	start(&ch, 0, 0);
+	nhcadv_wr_write(ch.dv, &peer, &good);
+	expect_einval(ibv_wr_complete(ch.qpx), "foreign address handle");
+	start(&ch, 0, 0);
+	nhcadv_wr_packet(ch.dv, &peer, 0);
+	expect_einval(ibv_wr_complete(ch.qpx), "packet with a foreign address handle");
+	target = (struct nhcadv_target){ .peer = peer };
+	t = good;
+	t.notify = NHCADV_NOTIFY_INITIATOR;
+	start(&ch, 0, 0);
+	nhcadv_wr_move(ch.dv, &ch.peer, &target, &t);
+	expect_einval(ibv_wr_complete(ch.qpx), "target with a foreign address handle");
 	start(&ch, 0, IBV_SEND_FENCE);
 	nhcadv_wr_write(ch.dv, &ch.peer, &good);
 	expect_einval(ibv_wr_complete(ch.qpx), "fence");
