@@ -10,10 +10,8 @@
  */
 #include "../observe/trace.h"
 #include "../memory/memcg.h"
+#include "check.h"
 #include "third.h"
-
-#define FETCH_FLAGS	(NHCA_SEND_SIGNALED | NHCA_SEND_SOLICITED | NHCA_SEND_INLINE)
-#define FETCH_NOTIFY	(NHCA_NOTIFY_INITIATOR | NHCA_NOTIFY_TARGET)
 
 static_assert((int)NHCA_NOTIFY_INITIATOR == (int)NHCA_RX_NOTIFY_INITIATOR);
 static_assert((int)NHCA_NOTIFY_TARGET == (int)NHCA_RX_NOTIFY_TARGET);
@@ -122,107 +120,6 @@ static enum nhca_fetched fetch_fail(struct nhca_channel *ch, enum ib_wc_status s
 	fetch_complete(ch, ch->wqe->wr_id, true, status, 0, &(struct nhca_rcxt_id) {}, 0);
 	nhca_channel_set_error(ch, why);
 	return NHCA_FETCHED_DONE;
-}
-
-/* ---- checks ---- */
-
-static bool fetch_packet_ok(const struct nhca_channel *ch, const struct nhca_send_wqe *wqe)
-{
-	if (wqe->flags & NHCA_SEND_INLINE)
-		return !wqe->num_sge && wqe->inline_len <= ch->max_inline;
-	return !wqe->inline_len && wqe->num_sge <= ch->max_sge;
-}
-
-/*
- * Check the first part of a work request: struct nhca_send_wqe.  The first part determines how many
- * bytes of SGEs, inline data or struct nhca_rcxt_wr are copied next; these must be in the slot.
- */
-static bool fetch_header_ok(const struct nhca_channel *ch, const struct nhca_send_wqe *wqe)
-{
-	if (wqe->flags & ~FETCH_FLAGS || wqe->xrc_srqn)
-		return false;
-	switch (wqe->opcode) {
-	case NHCA_WR_CH_PACKET:
-		return fetch_packet_ok(ch, wqe);
-	case NHCA_WR_CH_WRITE:
-	case NHCA_WR_CH_READ:
-	case NHCA_WR_CH_CANCEL:
-	case NHCA_WR_CH_PROBE:
-	case NHCA_WR_CH_FENCE:
-	case NHCA_WR_CH_MOVE:
-		return !wqe->num_sge && !wqe->inline_len && !(wqe->flags & NHCA_SEND_INLINE);
-	default:
-		return false;
-	}
-}
-
-/* Return: true if @len bytes from @pvo on do not extend beyond the end of the PVO's table. */
-static bool fetch_pvo_ok(u64 pvo, u32 len)
-{
-	return !len || nhca_pvo_add(pvo, len - 1);
-}
-
-/* Check that offset and length of a write select whole packets of the transfer. */
-static bool fetch_part_ok(const struct nhca_rcxt_wr *wr)
-{
-	u32 end = wr->offset + wr->length;
-
-	if (!(wr->flags & NHCA_RCXT_WR_RETRANSMIT))
-		return !wr->offset && wr->length == wr->total;
-	return !(wr->offset % wr->segment) && wr->length <= wr->total &&
-	       wr->offset <= wr->total - wr->length && (wr->length || !wr->total) &&
-	       (end == wr->total || !(end % wr->segment));
-}
-
-/* Return: true if work requests of this kind can name a part of a transfer. */
-static bool fetch_parts(u8 opcode)
-{
-	return opcode == NHCA_WR_CH_WRITE || opcode == NHCA_WR_CH_MOVE;
-}
-
-/* Return: the segment of ch->wqe if the program lets the kernel choose it. */
-static u32 fetch_segment(const struct nhca_channel *ch)
-{
-	u32 segment = nhca_channel_segment(ch->dev);
-
-	return ch->wqe->opcode != NHCA_WR_CH_MOVE ? segment :
-	       max(segment - NHCA_MOVE_HEADER, NHCA_RCXT_MIN_SEGMENT);
-}
-
-/* Return: true if the transfer is valid, but needs too many packets with the current MTU. */
-static bool fetch_too_short(const struct nhca_channel *ch, const struct nhca_rcxt_wr *wr)
-{
-	return wr->total <= NHCA_RCXT_MAX_LEN && wr->segment == fetch_segment(ch) &&
-	       nhca_rcxt_packets(wr->total, wr->segment) > NHCA_RCXT_MAX_PACKETS;
-}
-
-/* Check the struct nhca_rcxt_wr of a work request, and replace a segment of 0 by the default. */
-static bool fetch_rcxt_ok(const struct nhca_channel *ch, u8 opcode, struct nhca_rcxt_wr *wr)
-{
-	bool again = wr->flags & NHCA_RCXT_WR_RETRANSMIT;
-
-	if (wr->reserved || !wr->tid || (wr->notify & ~FETCH_NOTIFY) ||
-	    (wr->flags & ~NHCA_RCXT_WR_RETRANSMIT) || (again && !fetch_parts(opcode)) ||
-	    (opcode == NHCA_WR_CH_MOVE && !(wr->notify & NHCA_NOTIFY_INITIATOR)))
-		return false;
-	if (opcode == NHCA_WR_CH_CANCEL)
-		return true;
-	if (opcode == NHCA_WR_CH_FENCE)
-		return !(wr->local_pvo | wr->remote_pvo | wr->total | wr->offset | wr->length |
-			 wr->segment | wr->notify | wr->flags);
-	if (!wr->segment && !again && opcode != NHCA_WR_CH_PROBE)
-		wr->segment = fetch_segment(ch);
-	/*
-	 * If only the current MTU makes the number of packets too large, fetch_execute() completes
-	 * the work request with EMSGSIZE.
-	 */
-	if (!nhca_rcxt_sizes_ok(wr->total, wr->segment) &&
-	    (opcode == NHCA_WR_CH_PROBE || !fetch_too_short(ch, wr)))
-		return false;
-	if (opcode == NHCA_WR_CH_PROBE)
-		return !(wr->offset % wr->segment) && (wr->offset < wr->total || !wr->offset);
-	return (!fetch_parts(opcode) || fetch_part_ok(wr)) &&
-	       fetch_pvo_ok(wr->local_pvo, wr->total) && fetch_pvo_ok(wr->remote_pvo, wr->total);
 }
 
 /* Return: the address vector of the peer, protected by RCU; NULL: ah_id is not valid. */
@@ -609,7 +506,7 @@ static enum nhca_fetched fetch_execute(struct nhca_channel *ch)
 	struct nhca_rcxt_id id = nhca_rcxt_id_of(wqe->chan.local_rcxt);
 	struct nhca_av *av;
 
-	if (wqe->opcode != NHCA_WR_CH_PACKET && !fetch_rcxt_ok(ch, wqe->opcode, &wqe->rcxt[0]))
+	if (wqe->opcode != NHCA_WR_CH_PACKET && !nhca_check_rcxt(ch, wqe->opcode, &wqe->rcxt[0]))
 		return fetch_fail(ch, IB_WC_LOC_QP_OP_ERR, NHCA_CH_ERR_WQE);
 	if (wqe->opcode == NHCA_WR_CH_CANCEL)
 		return fetch_cancel(ch, &id);
@@ -623,7 +520,7 @@ static enum nhca_fetched fetch_execute(struct nhca_channel *ch)
 	/* the netdev's MTU may have changed since the program queried the segment */
 	if ((wqe->opcode != NHCA_WR_CH_MOVE &&
 	     wqe->rcxt[0].segment > nhca_channel_segment(ch->dev)) ||
-	    fetch_too_short(ch, &wqe->rcxt[0]))
+	    nhca_check_too_short(ch, &wqe->rcxt[0]))
 		return fetch_end(ch, IB_WC_LOC_LEN_ERR, -EMSGSIZE);
 	if (wqe->opcode == NHCA_WR_CH_MOVE)
 		return fetch_move(ch, av, &id);
@@ -661,7 +558,7 @@ enum nhca_fetched nhca_fetch_next(struct nhca_channel *ch)
 	memcpy(wqe, slot, sizeof(*wqe));
 	/* the compiler must not read the slot again: user space may change it at any time */
 	barrier();
-	if (!fetch_header_ok(ch, wqe))
+	if (!nhca_check_header(ch, wqe))
 		return fetch_fail(ch, IB_WC_LOC_QP_OP_ERR, NHCA_CH_ERR_WQE);
 	if (wqe->opcode != NHCA_WR_CH_PACKET)
 		extra = sizeof(wqe->rcxt[0]) +

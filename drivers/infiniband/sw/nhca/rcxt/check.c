@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Checks of the work requests of channels. */
+#include "check.h"
+
+#define CHECK_FLAGS	(NHCA_SEND_SIGNALED | NHCA_SEND_SOLICITED | NHCA_SEND_INLINE)
+#define CHECK_NOTIFY	(NHCA_NOTIFY_INITIATOR | NHCA_NOTIFY_TARGET)
+
+static bool check_packet_ok(const struct nhca_channel *ch, const struct nhca_send_wqe *wqe)
+{
+	if (wqe->flags & NHCA_SEND_INLINE)
+		return !wqe->num_sge && wqe->inline_len <= ch->max_inline;
+	return !wqe->inline_len && wqe->num_sge <= ch->max_sge;
+}
+
+bool nhca_check_header(const struct nhca_channel *ch, const struct nhca_send_wqe *wqe)
+{
+	if (wqe->flags & ~CHECK_FLAGS || wqe->xrc_srqn)
+		return false;
+	switch (wqe->opcode) {
+	case NHCA_WR_CH_PACKET:
+		return check_packet_ok(ch, wqe);
+	case NHCA_WR_CH_WRITE:
+	case NHCA_WR_CH_READ:
+	case NHCA_WR_CH_CANCEL:
+	case NHCA_WR_CH_PROBE:
+	case NHCA_WR_CH_FENCE:
+	case NHCA_WR_CH_MOVE:
+		return !wqe->num_sge && !wqe->inline_len && !(wqe->flags & NHCA_SEND_INLINE);
+	default:
+		return false;
+	}
+}
+
+/* Return: true if @len bytes from @pvo on do not extend beyond the end of the PVO's table. */
+static bool check_pvo_ok(u64 pvo, u32 len)
+{
+	return !len || nhca_pvo_add(pvo, len - 1);
+}
+
+/* Check that offset and length of a write select whole packets of the transfer. */
+static bool check_part_ok(const struct nhca_rcxt_wr *wr)
+{
+	u32 end = wr->offset + wr->length;
+
+	if (!(wr->flags & NHCA_RCXT_WR_RETRANSMIT))
+		return !wr->offset && wr->length == wr->total;
+	return !(wr->offset % wr->segment) && wr->length <= wr->total &&
+	       wr->offset <= wr->total - wr->length && (wr->length || !wr->total) &&
+	       (end == wr->total || !(end % wr->segment));
+}
+
+/* Return: true if work requests of this kind can name a part of a transfer. */
+static bool check_parts(u8 opcode)
+{
+	return opcode == NHCA_WR_CH_WRITE || opcode == NHCA_WR_CH_MOVE;
+}
+
+/* Return: the segment of ch->wqe if the program lets the kernel choose it. */
+static u32 check_segment(const struct nhca_channel *ch)
+{
+	u32 segment = nhca_channel_segment(ch->dev);
+
+	return ch->wqe->opcode != NHCA_WR_CH_MOVE ? segment :
+	       max(segment - NHCA_MOVE_HEADER, NHCA_RCXT_MIN_SEGMENT);
+}
+
+bool nhca_check_too_short(const struct nhca_channel *ch, const struct nhca_rcxt_wr *wr)
+{
+	return wr->total <= NHCA_RCXT_MAX_LEN && wr->segment == check_segment(ch) &&
+	       nhca_rcxt_packets(wr->total, wr->segment) > NHCA_RCXT_MAX_PACKETS;
+}
+
+bool nhca_check_rcxt(const struct nhca_channel *ch, u8 opcode, struct nhca_rcxt_wr *wr)
+{
+	bool again = wr->flags & NHCA_RCXT_WR_RETRANSMIT;
+
+	if (wr->reserved || !wr->tid || (wr->notify & ~CHECK_NOTIFY) ||
+	    (wr->flags & ~NHCA_RCXT_WR_RETRANSMIT) || (again && !check_parts(opcode)) ||
+	    (opcode == NHCA_WR_CH_MOVE && !(wr->notify & NHCA_NOTIFY_INITIATOR)))
+		return false;
+	if (opcode == NHCA_WR_CH_CANCEL)
+		return true;
+	if (opcode == NHCA_WR_CH_FENCE)
+		return !(wr->local_pvo | wr->remote_pvo | wr->total | wr->offset | wr->length |
+			 wr->segment | wr->notify | wr->flags);
+	if (!wr->segment && !again && opcode != NHCA_WR_CH_PROBE)
+		wr->segment = check_segment(ch);
+	/*
+	 * If only the current MTU makes the number of packets too large, the caller completes the
+	 * work request with EMSGSIZE.
+	 */
+	if (!nhca_rcxt_sizes_ok(wr->total, wr->segment) &&
+	    (opcode == NHCA_WR_CH_PROBE || !nhca_check_too_short(ch, wr)))
+		return false;
+	if (opcode == NHCA_WR_CH_PROBE)
+		return !(wr->offset % wr->segment) && (wr->offset < wr->total || !wr->offset);
+	return (!check_parts(opcode) || check_part_ok(wr)) &&
+	       check_pvo_ok(wr->local_pvo, wr->total) && check_pvo_ok(wr->remote_pvo, wr->total);
+}
