@@ -496,6 +496,7 @@ static void channel_init(struct nhca_channel *ch, struct ib_qp *ibqp, const stru
 	INIT_LIST_HEAD(&ch->ready);
 	INIT_LIST_HEAD(&ch->sending);
 	INIT_LIST_HEAD(&ch->ended);
+	INIT_LIST_HEAD(&ch->waiting);
 	ch->noticed.first = NHCA_RCXT_NONE;
 	ch->noticed.last = NHCA_RCXT_NONE;
 	INIT_LIST_HEAD(&ch->free);

@@ -27,6 +27,8 @@
 #define NHCA_CH_STRETCH		64
 /* maximum number of writes of a channel's work requests that are in progress at a time */
 #define NHCA_CH_WRITES		32
+/* maximum number of work requests of a channel that wait for their rCxts while others pass them */
+#define NHCA_CH_WAITING		8
 /*
  * Payload bytes that cost one unit.  The cost of a packet is its payload in these units, rounded
  * up, and at least 1, so that a channel with long packets gets no larger part of the link.  A work
@@ -102,7 +104,7 @@ enum nhca_drr_state {
 
 /**
  * struct nhca_sending - a transfer that a channel sends
- * @list:    entry in nhca_channel.sending, .requested, .ended or .free
+ * @list:    entry in nhca_channel.sending, .requested, .ended, .waiting or .free
  * @order:   writes: entry in nhca_channel.order
  * @answer:  true: the transfer answers a read request of a peer, and the struct comes from
  *           kmalloc(); false: the transfer is a write of this channel, and the struct is an element
@@ -124,6 +126,8 @@ enum nhca_drr_state {
  * @left:    number of packets to send from @next on
  * @zcopy:   nhca_zcopy_seq() after the latest packet: the highest number that a zero-copy
  *           reference of the transfer can have
+ * @waits:   in nhca_channel.waiting: opcode of the work request, of which only @index, @local and
+ *           @rx.tid are set; otherwise 0
  * @status:  write in nhca_channel.ended: status of the completion; otherwise IB_WC_SUCCESS
  * @qpn:     QPN of the peer's channel
  * @rx:      fields of the RXETH that all packets have in common
@@ -149,6 +153,7 @@ struct nhca_sending {
 	u32 next;
 	u32 left;
 	u32 zcopy;
+	u8 waits;
 	enum ib_wc_status status;
 	u32 qpn;
 	struct nhca_rxeth rx;
@@ -199,9 +204,11 @@ struct nhca_channel_counts {
  * @cancelling: the cancel at index @cancel_index of the FIFO has canceled its transfer.  The cancel
  *           waits for the end of copies of payload (nhca_rcxt_await()), and for the release of all
  *           zero-copy references up to number @cancel_zcopy
+ * @waiting: @num_waiting work requests that wait for their rCxts, in the order of the FIFO
+ * @retry:   the element of @waiting whose work request is executed again; NULL: that of @fetched is
  * @free:    unused elements of @writes
  * @writes:  NHCA_CH_WRITES elements for writes of this channel; owned
- * @order:   writes in @sending and @ended, in the order of the FIFO
+ * @order:   writes in @sending and @ended, and @waiting, in the order of the FIFO
  * @psn:     PSN of the next packet
  * @burst:   batch of packets that the turn sends; NULL except in a turn
  * The CPU that has the channel's turn (NHCA_DRR_RUNNING) owns all members from @sq to @burst.
@@ -257,6 +264,9 @@ struct nhca_channel {
 	bool cancelling;
 	u32 cancel_index;
 	u32 cancel_zcopy;
+	struct list_head waiting;
+	u32 num_waiting;
+	struct nhca_sending *retry;
 	struct list_head free;
 	struct nhca_sending *writes;
 	struct list_head order;

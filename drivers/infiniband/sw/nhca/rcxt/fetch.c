@@ -91,6 +91,21 @@ static void fetch_trace(const struct nhca_channel *ch)
 		trace_nhca_wqe_started(ch->who, wqe->opcode, wqe->wr_id, fetch_bytes(wqe), 0, 0);
 }
 
+/* The work request in ch->wqe ends: its place in the FIFO can be used again. */
+static void fetch_consume(struct nhca_channel *ch)
+{
+	struct nhca_sending *s = ch->retry;
+
+	if (!s) {
+		ch->fetched++;
+		return;
+	}
+	list_del(&s->order);
+	list_move(&s->list, &ch->free);
+	ch->num_waiting--;
+	ch->retry = NULL;
+}
+
 /* Complete the work request in ch->wqe; the vendor_err of the completion is -@err. */
 static enum nhca_fetched fetch_end(struct nhca_channel *ch, enum ib_wc_status status, int err)
 {
@@ -100,7 +115,7 @@ static enum nhca_fetched fetch_end(struct nhca_channel *ch, enum ib_wc_status st
 
 	if (rcxt)
 		id = nhca_rcxt_id_of(wqe->chan.local_rcxt);
-	ch->fetched++;
+	fetch_consume(ch);
 	fetch_trace(ch);
 	if (trace_nhca_wqe_completed_enabled())
 		trace_nhca_wqe_completed(ch->who, wqe->opcode, wqe->wr_id, status,
@@ -114,7 +129,7 @@ static enum nhca_fetched fetch_end(struct nhca_channel *ch, enum ib_wc_status st
 static enum nhca_fetched fetch_fail(struct nhca_channel *ch, enum ib_wc_status status,
 				    enum nhca_channel_error why)
 {
-	ch->fetched++;
+	fetch_consume(ch);
 	trace_nhca_wqe_completed(ch->who, ch->wqe->opcode, ch->wqe->wr_id, status, 0, 0);
 	/* the CQE has no rCxt and tid, because those of the work request may be invalid */
 	fetch_complete(ch, ch->wqe->wr_id, true, status, 0, &(struct nhca_rcxt_id) {}, 0);
@@ -268,6 +283,45 @@ static int fetch_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 	return err;
 }
 
+/* Return: true if a work request for the rCxt waits: those for one rCxt keep their order. */
+static bool fetch_behind(const struct nhca_channel *ch, const struct nhca_rcxt_id *id)
+{
+	const struct nhca_sending *s;
+
+	list_for_each_entry(s, &ch->waiting, list)
+		if (s->local.index == id->index)
+			return true;
+	return false;
+}
+
+/*
+ * Let the work request in ch->wqe wait for its rCxt, and those that follow pass it.  A cancel does
+ * not let others pass, because the channel has the state of only one cancel.
+ * Return: NHCA_FETCHED_NONE: the work request stays where it is.
+ */
+static enum nhca_fetched fetch_wait(struct nhca_channel *ch)
+{
+	const struct nhca_send_wqe *wqe = ch->wqe;
+	struct nhca_sending *s;
+
+	if (ch->retry || wqe->opcode == NHCA_WR_CH_CANCEL || ch->num_waiting == NHCA_CH_WAITING)
+		return NHCA_FETCHED_NONE;
+	s = list_first_entry_or_null(&ch->free, struct nhca_sending, list);
+	if (!s)
+		return NHCA_FETCHED_NONE;
+	*s = (struct nhca_sending) {
+		.list = s->list,
+		.index = ch->fetched++,
+		.local = nhca_rcxt_id_of(wqe->chan.local_rcxt),
+		.waits = wqe->opcode,
+		.rx.tid = wqe->rcxt[0].tid,
+	};
+	list_move_tail(&s->list, &ch->waiting);
+	list_add_tail(&s->order, &ch->order);
+	ch->num_waiting++;
+	return NHCA_FETCHED_DONE;
+}
+
 /* End or defer a work request whose transfer could not begin because of @err. */
 static enum nhca_fetched fetch_late(struct nhca_channel *ch, int err)
 {
@@ -275,11 +329,11 @@ static enum nhca_fetched fetch_late(struct nhca_channel *ch, int err)
 	case -EAGAIN:
 	case -EBUSY:
 		/*
-		 * The entry is fetched again when transfers that the rCxt sends have ended in a turn
-		 * of this channel, or when a kick says that pages are released, or that no CPU
-		 * copies payload (-EAGAIN).  Peers begin nothing meanwhile (nhca_rcxt_want()).
+		 * The entry is fetched again when transfers that the rCxt sends have ended in a
+		 * turn of this channel, or when a kick says that pages are released, or that no
+		 * CPU copies payload (-EAGAIN).  Peers begin nothing meanwhile (nhca_rcxt_want()).
 		 */
-		return NHCA_FETCHED_NONE;
+		return fetch_wait(ch);
 	case -EALREADY:
 		/* the transfer is complete: there is nothing to retransmit or cancel */
 		return fetch_end(ch, IB_WC_SUCCESS, err);
@@ -298,7 +352,7 @@ static enum nhca_fetched fetch_write(struct nhca_channel *ch, struct nhca_av *av
 	struct nhca_sending *s;
 	int err;
 
-	s = list_first_entry_or_null(&ch->free, struct nhca_sending, list);
+	s = ch->retry ?: list_first_entry_or_null(&ch->free, struct nhca_sending, list);
 	if (!s)
 		return NHCA_FETCHED_NONE;
 	if (!refcount_inc_not_zero(&av->ref))
@@ -311,12 +365,13 @@ static enum nhca_fetched fetch_write(struct nhca_channel *ch, struct nhca_av *av
 	fetch_trace(ch);
 	*s = (struct nhca_sending) {
 		.list = s->list,
+		.order = s->order,
 		.clock = ch->clock,
 		/* without a notice, the program may reuse the memory when all packets are sent */
 		.copy = !(wr->notify & NHCA_NOTIFY_INITIATOR),
 		.signaled = wqe->flags & NHCA_SEND_SIGNALED,
 		.wr_id = wqe->wr_id,
-		.index = ch->fetched++,
+		.index = ch->retry ? s->index : ch->fetched,
 		.av = av,
 		.sport = nhca_udp_sport(av->flow_label, ch->qpn,
 					wqe->chan.remote_qpn & NHCA_QPN_MASK),
@@ -330,7 +385,12 @@ static enum nhca_fetched fetch_write(struct nhca_channel *ch, struct nhca_av *av
 	};
 	fetch_rxeth(ch, &s->rx);
 	list_move_tail(&s->list, &ch->sending);
-	list_add_tail(&s->order, &ch->order);
+	if (ch->retry) {
+		ch->num_waiting--;
+	} else {
+		ch->fetched++;
+		list_add_tail(&s->order, &ch->order);
+	}
 	return NHCA_FETCHED_DONE;
 }
 
@@ -508,6 +568,8 @@ static enum nhca_fetched fetch_execute(struct nhca_channel *ch)
 
 	if (wqe->opcode != NHCA_WR_CH_PACKET && !nhca_check_rcxt(ch, wqe->opcode, &wqe->rcxt[0]))
 		return fetch_fail(ch, IB_WC_LOC_QP_OP_ERR, NHCA_CH_ERR_WQE);
+	if (!ch->retry && wqe->opcode != NHCA_WR_CH_PACKET && fetch_behind(ch, &id))
+		return NHCA_FETCHED_NONE;
 	if (wqe->opcode == NHCA_WR_CH_CANCEL)
 		return fetch_cancel(ch, &id);
 	av = fetch_av(ch);
@@ -538,23 +600,15 @@ static int fetch_waiting(const struct nhca_channel *ch)
 	return n < 0 ? -EPROTO : n;
 }
 
-enum nhca_fetched nhca_fetch_next(struct nhca_channel *ch)
+/* Copy the work request at an index of the FIFO to ch->wqe, check and execute it. */
+static enum nhca_fetched fetch_slot(struct nhca_channel *ch, u32 index)
 {
-	const struct nhca_send_wqe *slot;
+	const struct nhca_send_wqe *slot = nhca_ring_slot(&ch->sq, index);
+	const struct nhca_sending *s = ch->retry;
 	struct nhca_send_wqe *wqe = ch->wqe;
 	size_t extra;
-	int n = fetch_waiting(ch);
-
-	if (n < 0) {
-		nhca_count(ch->who, NHCA_CNT_BAD_RING);
-		nhca_channel_set_error(ch, NHCA_CH_ERR_RING);
-		return NHCA_FETCHED_NONE;
-	}
-	if (!n)
-		return NHCA_FETCHED_NONE;
 
 	ch->clock = nhca_trace_clock();
-	slot = nhca_ring_slot(&ch->sq, ch->fetched);
 	memcpy(wqe, slot, sizeof(*wqe));
 	/* the compiler must not read the slot again: user space may change it at any time */
 	barrier();
@@ -569,29 +623,75 @@ enum nhca_fetched nhca_fetch_next(struct nhca_channel *ch)
 		extra = wqe->num_sge * sizeof(wqe->sge[0]);
 	memcpy(wqe->data, slot->data, extra);
 	barrier();
+	/* the program has changed a work request that waits */
+	if (s && (wqe->opcode != s->waits || wqe->rcxt[0].tid != s->rx.tid ||
+		  wqe->chan.local_rcxt != nhca_rcxt_id64(&s->local)))
+		return fetch_fail(ch, IB_WC_LOC_QP_OP_ERR, NHCA_CH_ERR_WQE);
 	return fetch_execute(ch);
+}
+
+/* Execute a work request that waits.  Return: NHCA_FETCHED_NONE: all have to wait longer. */
+static enum nhca_fetched fetch_again(struct nhca_channel *ch)
+{
+	enum nhca_fetched done;
+	struct nhca_sending *s;
+
+	list_for_each_entry(s, &ch->waiting, list) {
+		ch->retry = s;
+		done = fetch_slot(ch, s->index);
+		ch->retry = NULL;
+		/* the work request has left the list */
+		if (done != NHCA_FETCHED_NONE)
+			return done;
+	}
+	return NHCA_FETCHED_NONE;
+}
+
+enum nhca_fetched nhca_fetch_next(struct nhca_channel *ch)
+{
+	enum nhca_fetched done = fetch_again(ch);
+	int n;
+
+	if (done != NHCA_FETCHED_NONE)
+		return done;
+	n = fetch_waiting(ch);
+	if (n < 0) {
+		nhca_count(ch->who, NHCA_CNT_BAD_RING);
+		nhca_channel_set_error(ch, NHCA_CH_ERR_RING);
+		return NHCA_FETCHED_NONE;
+	}
+	return n ? fetch_slot(ch, ch->fetched) : NHCA_FETCHED_NONE;
+}
+
+/* Complete the work request at an index of the FIFO without executing it. */
+static void fetch_flush(struct nhca_channel *ch, u32 index)
+{
+	const struct nhca_send_wqe *slot = nhca_ring_slot(&ch->sq, index);
+	u64 wr_id = READ_ONCE(slot->wr_id);
+
+	fetch_consume(ch);
+	trace_nhca_wqe_completed(ch->who, READ_ONCE(slot->opcode), wr_id, IB_WC_WR_FLUSH_ERR, 0, 0);
+	fetch_complete(ch, wr_id, true, IB_WC_WR_FLUSH_ERR, 0, &(struct nhca_rcxt_id) {}, 0);
 }
 
 u32 nhca_fetch_flush(struct nhca_channel *ch, u32 max)
 {
 	const struct nhca_send_wqe *slot;
-	u64 wr_id;
-	u8 opcode;
 	u32 n;
 
 	for (n = 0; n < max; n++) {
+		ch->retry = list_first_entry_or_null(&ch->waiting, struct nhca_sending, list);
+		if (ch->retry) {
+			fetch_flush(ch, ch->retry->index);
+			continue;
+		}
 		/* the FIFO is empty, or its producer index is impossible */
 		if (fetch_waiting(ch) <= 0)
 			break;
 		slot = nhca_ring_slot(&ch->sq, ch->fetched);
-		opcode = READ_ONCE(slot->opcode);
-		if (opcode == NHCA_WR_CH_CANCEL && !fetch_flush_cancel(ch, slot))
+		if (READ_ONCE(slot->opcode) == NHCA_WR_CH_CANCEL && !fetch_flush_cancel(ch, slot))
 			break;
-		ch->fetched++;
-		wr_id = READ_ONCE(slot->wr_id);
-		trace_nhca_wqe_completed(ch->who, opcode, wr_id, IB_WC_WR_FLUSH_ERR, 0, 0);
-		fetch_complete(ch, wr_id, true, IB_WC_WR_FLUSH_ERR, 0,
-			       &(struct nhca_rcxt_id) {}, 0);
+		fetch_flush(ch, ch->fetched);
 	}
 	return n;
 }

@@ -359,7 +359,7 @@ void nhca_send_sweep(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 
 	/* ch->order has only writes; send_next() ends canceled answers without a packet */
 	list_for_each_entry_safe(s, next, &ch->order, order)
-		if (s->local.index == id->index && !s->status &&
+		if (s->local.index == id->index && !s->status && !s->waits &&
 		    send_state(ch, s) == SEND_CANCELED)
 			nhca_send_end(ch, s, IB_WC_WR_FLUSH_ERR);
 }

@@ -382,10 +382,10 @@ static inline void nhca_rcxt_await(struct nhca_rcxt *rc)
  * @rc:  the rCxt
  * @err: result of one of the functions nhca_rcxt_begin_*(), or of nhca_rcxt_move_again()
  *
- * While the work request waits (-EBUSY, -EAGAIN), all later ones in the send FIFO wait as well.  So
- * the wait must have an end, whatever peers do: the rCxt accepts no further request, and payload of
- * no further transfer, until the work request has begun or failed.  What it has accepted before
- * goes on: one read, or NHCA_RCXT_PARTS third-party requests, or one write.
+ * The wait (-EBUSY, -EAGAIN) must have an end, whatever peers do: the rCxt accepts no further
+ * request, and payload of no further transfer, until the work request has begun or failed.  What
+ * the rCxt has accepted before goes on: one read, or NHCA_RCXT_PARTS third-party requests, or one
+ * write.  Meanwhile, work requests for other rCxts pass the one that waits (NHCA_CH_WAITING).
  * Context: the channel's turn, rCxt's lock.
  */
 static inline void nhca_rcxt_want(struct nhca_rcxt *rc, int err)

@@ -300,6 +300,21 @@ static void third_fenced(struct kunit *test)
 }
 
 /*
+ * Deliver packets until the flow of the source may send again, and a work request waits for the
+ * rCxt of the transfer.
+ */
+static void until_waiting(struct kunit *test)
+{
+	struct third t = three(test);
+	u32 i;
+
+	for (i = 0; i < 100 && !t.a->ch->num_waiting; i++)
+		pair_deliver(test);
+	KUNIT_ASSERT_GT(test, t.a->ch->num_waiting, 0);
+	KUNIT_ASSERT_EQ(test, (u32)chan_rcxt(t.a, 0)->state, (u32)NHCA_RCXT_FORWARDING);
+}
+
+/*
  * The manager requests a transfer again and again, so that the rCxt of the source always has
  * something to send.  A work request of the source's own program still gets its turn.
  */
@@ -309,14 +324,11 @@ static void third_endless(struct kunit *test)
 	struct pair *p = test->priv;
 	struct pair_packet *pk;
 	struct nhca_rcxt_wr *wr;
-	u32 i;
 
 	prepare(test);
 	begin_long(test, 2);
 	chan_transfer(t.a, NHCA_WR_CH_WRITE, 9, 10, 0);
-	/* the flow of the source may send again when some of its packets have left the stack */
-	for (i = 0; i < 100 && !chan_rcxt(t.a, 0)->wanted; i++)
-		pair_deliver(test);
+	until_waiting(test);
 	KUNIT_EXPECT_TRUE(test, chan_idle(t.a));
 	wr = chan_wqe(t.c, MOVE)->rcxt;
 	wr->tid = 2;
@@ -338,6 +350,100 @@ static void third_endless(struct kunit *test)
 	chan_expect(test, t.a, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, (u32)chan_rcxt(t.a, 0)->tid, 9);
 	KUNIT_EXPECT_TRUE(test, chan_idle(t.a) && chan_idle(t.b) && chan_idle(t.c));
+}
+
+/* Post a write of 10 bytes on rCxt @i, which needs no notice. */
+static void write_on(struct chan *c, u32 i, u32 tid)
+{
+	struct nhca_send_wqe *wqe = chan_wqe(c, NHCA_WR_CH_WRITE);
+
+	wqe->chan.local_rcxt = c->ids[i];
+	wqe->chan.remote_rcxt = c->peer->ids[i];
+	wqe->rcxt[0].tid = tid;
+	wqe->rcxt[0].total = 10;
+	wqe->rcxt[0].length = 10;
+	chan_bell(c);
+}
+
+/*
+ * While a work request waits for an rCxt, those for other rCxts and packets pass it, and those for
+ * the same rCxt keep their order.
+ */
+static void third_passed(struct kunit *test)
+{
+	struct third t = three(test);
+	u32 i, first, at[4] = {};
+	struct nhca_cqe cqe;
+
+	prepare(test);
+	begin_long(test, 2);
+	first = t.a->posted;
+	write_on(t.a, 0, 9);
+	write_on(t.a, 1, 9);
+	write_on(t.a, 1, 10);
+	write_on(t.a, 0, 10);
+	until_waiting(test);
+	pair_settle(test);
+	chan_expect(test, t.c, NHCA_WC_CH_MOVE, IB_WC_SUCCESS);
+	for (i = 1; i <= 4; i++) {
+		cqe = chan_expect(test, t.a, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS);
+		at[(cqe.wr_id - chan_wr_id(first)) % 4] = i;
+	}
+	KUNIT_EXPECT_LT(test, at[1], at[0]);
+	KUNIT_EXPECT_LT(test, at[0], at[3]);
+	KUNIT_EXPECT_LT(test, at[1], at[2]);
+	KUNIT_EXPECT_EQ(test, t.a->ch->num_waiting, 0);
+	KUNIT_EXPECT_EQ(test, t.a->ch->cons, t.a->posted);
+	KUNIT_EXPECT_EQ(test, (u32)chan_rcxt(t.a, 0)->tid, 10);
+	KUNIT_EXPECT_TRUE(test, chan_idle(t.a) && chan_idle(t.c));
+}
+
+/* Many work requests for one rCxt: one waits, the others stay in the FIFO, and all are flushed. */
+static void third_many_wait(struct kunit *test)
+{
+	struct third t = three(test);
+	struct nhca_cqe cqe;
+	u32 i, first;
+
+	prepare(test);
+	begin_long(test, 2);
+	first = t.a->posted;
+	/* the second work request for the rCxt is not executed before the first one */
+	for (i = 0; i < NHCA_CH_WAITING + 2; i++)
+		write_on(t.a, 0, 9 + i);
+	until_waiting(test);
+	KUNIT_EXPECT_EQ(test, t.a->ch->num_waiting, 1);
+	KUNIT_EXPECT_TRUE(test, chan_idle(t.a));
+	KUNIT_EXPECT_EQ(test, t.a->ch->cons, first);
+	nhca_channel_set_error(t.a->ch, NHCA_CH_ERR_MODIFIED);
+	pair_settle(test);
+	for (i = 0; i < NHCA_CH_WAITING + 2; i++) {
+		KUNIT_ASSERT_TRUE(test, chan_poll(t.a, false, &cqe));
+		KUNIT_EXPECT_EQ(test, cqe.status, IB_WC_WR_FLUSH_ERR);
+		KUNIT_EXPECT_EQ(test, cqe.wr_id, chan_wr_id(first + i));
+	}
+	KUNIT_EXPECT_EQ(test, t.a->ch->num_waiting, 0);
+	KUNIT_EXPECT_EQ(test, t.a->ch->cons, t.a->posted);
+	KUNIT_EXPECT_TRUE(test, chan_idle(t.a));
+}
+
+/* The program changes a work request that waits: an error of the program. */
+static void third_changed(struct kunit *test)
+{
+	struct third t = three(test);
+	struct nhca_send_wqe *wqe;
+	u32 first;
+
+	prepare(test);
+	begin_long(test, 2);
+	first = t.a->posted;
+	write_on(t.a, 0, 9);
+	until_waiting(test);
+	wqe = nhca_ring_slot(&t.a->ch->sq, first);
+	wqe->chan.local_rcxt = t.a->ids[1];
+	pair_settle(test);
+	KUNIT_EXPECT_EQ(test, nhca_channel_state(t.a->ch), IB_QPS_ERR);
+	KUNIT_EXPECT_EQ(test, t.a->ch->num_waiting, 0);
 }
 
 /* Packets are lost: the manager probes the target, and requests the missing parts again. */
@@ -840,6 +946,9 @@ static struct kunit_case third_cases[] = {
 	KUNIT_CASE(third_revoked),
 	KUNIT_CASE(third_fenced),
 	KUNIT_CASE(third_endless),
+	KUNIT_CASE(third_passed),
+	KUNIT_CASE(third_many_wait),
+	KUNIT_CASE(third_changed),
 	KUNIT_CASE(third_repeated),
 	KUNIT_CASE(third_deregistered),
 	KUNIT_CASE(third_target_deregistered),

@@ -688,7 +688,7 @@ static void rcxt_tid_maps_half_for_others(struct kunit *test)
 
 /*
  * While a work request of the channel waits for the rCxt, peers begin nothing on it.  Otherwise
- * peers could keep the whole send FIFO waiting.
+ * peers could keep the work request waiting forever.
  */
 static void rcxt_tid_wanted(struct kunit *test)
 {
