@@ -3,12 +3,29 @@
  * nhca-store: an export as a block device of this host, by the kernel's ublk driver.
  *
  * The kernel gives each request of the block device a tag, and copies its bytes from or to the
- * tag's part of a buffer.  A request becomes one READ or WRITE between that part and the export.  A
- * flush becomes a STORE_SYNC.  One io_uring carries the requests, and waits for all other events.
+ * tag's part of a buffer.  A READ or WRITE becomes one RDMA READ or WRITE between that part and the
+ * export.  A flush becomes a STORE_SYNC.  One io_uring carries the requests of the kernel, and waits
+ * for all other events by an epoll.
+ *
+ * If the connection is lost, requests of the kernel wait, and a thread connects again
+ * (reconnect.c).  Then all requests that the kernel waits for are repeated, also those that the
+ * server may have executed.  This is safe:
+ *
+ * - A repeated READ gets the bytes again.  A repeated WRITE leaves the same bytes as one.  The
+ *   kernel gives no order between requests that are in progress at the same
+ *   time, and users of the block device do not overwrite a range before an earlier write of it has
+ *   ended.  So no request that has ended can lie between the two executions of a repeated one.
+ * - The server ends the lost connection before it answers STORE_OPEN of the same session, so the
+ *   first execution is over before the second begins.
+ * - A repeated flush must also make durable what the server acknowledged before the loss.  The
+ *   server makes these bytes durable when it ends the connection.  If it cannot know that it has
+ *   done so, because it was killed or its host has failed, its instance changes; then the bytes
+ *   may be gone, as those in the cache of a disk that loses power.  A file system that goes on
+ *   without them would become inconsistent, or report a later fsync() as successful.  So all
+ *   I/O fails if the instance has changed and acknowledged writes were not flushed.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,163 +33,128 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <liburing.h>
-#include <linux/ublk_cmd.h>
-#include <sys/ioctl.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/timerfd.h>
 
-#include "store.h"
+#include "attach.h"
 
-#define CONTROL		"/dev/ublk-control"
-#define TAGS		64
-/* Maximum bytes of a request of the block device */
-#define REQUEST_BYTES	(256u << 10)
-
-/* ublksrv_ctrl_dev_info.ublksrv_flags of devices of this command */
-#define OURS		0x6e68636173746f72
-
-/* The command numbers that kernels since 6.4 expect; older ones expect the plain numbers */
-#define CONTROL_READ(number)	_IOR('u', (number), struct ublksrv_ctrl_cmd)
-#define CONTROL_WRITE(number)	_IOWR('u', (number), struct ublksrv_ctrl_cmd)
-#define IO_WRITE(number)	_IOWR('u', (number), struct ublksrv_io_cmd)
-
-/* Kinds of completions of the io_uring, in the upper half of user_data */
-enum kind {
-	REQUEST = 1,	/* the kernel has a request for the tag in the lower half */
-	CONTROLLED,	/* a control command has ended */
+/* Events of the epoll */
+enum event {
 	COMPLETIONS,	/* the CQ has raised its event */
 	DISCONNECTED,	/* there is an event of the connection */
+	RECONNECTED,	/* the thread that connects has ended */
+	TIMEOUT,	/* the connection has been lost for too long */
 	SIGNALED,	/* SIGTERM or SIGINT */
 };
 
-enum sync {
-	NO_SYNC,
-	WAITS,		/* the request waits for a STORE_SYNC that has not begun yet */
-	IN_SYNC,	/* the STORE_SYNC in progress is for this request */
-};
-
-/**
- * struct attached - the block device
- * @c:      connection to the server
- * @ring:   io_uring
- * @control, @device: /dev/ublk-control and /dev/ublkcN
- * @signals: signalfd
- * @id:     number of the block device
- * @plain:  the kernel expects plain command numbers
- * @requests: requests of the kernel, by tag; the kernel writes them
- * @buffer, @mr: REQUEST_BYTES for each tag
- * @sync:   by tag
- * @pending: by tag: the kernel waits for the end of the request
- * @syncing: a STORE_SYNC is in progress
- * @broken: the connection has failed, so all further requests fail
- * @active: tags whose request or command the kernel has
- * @control_result: of the last control command
- * @controlling: a control command is in progress
- * @stopping: the device is being removed
- */
-struct attached {
-	struct store_client c;
-	struct io_uring ring;
-	int control;
-	int device;
-	int signals;
-	uint32_t id;
-	bool plain;
-	const struct ublksrv_io_desc *requests;
-	uint8_t *buffer;
-	struct ibv_mr *mr;
-	enum sync sync[TAGS];
-	bool pending[TAGS];
-	bool syncing;
-	bool broken;
-	unsigned int active;
-	int control_result;
-	bool controlling;
-	bool stopping;
-};
-
-static struct io_uring_sqe *entry(struct attached *a, enum kind kind, uint32_t tag)
+static void watch(struct attached *a, enum event event, int fd)
 {
-	struct io_uring_sqe *sqe = io_uring_get_sqe(&a->ring);
+	struct epoll_event watched = { .events = EPOLLIN, .data.u32 = event };
 
-	if (!sqe) {
-		io_uring_submit(&a->ring);
-		sqe = io_uring_get_sqe(&a->ring);
-	}
-	if (!sqe)
-		stop(STORE_FAILED, "io_uring has no free entry");
-	/* liburing clears only the first half of an entry of 128 bytes */
-	memset(sqe, 0, 2 * sizeof(*sqe));
-	io_uring_sqe_set_data64(sqe, (uint64_t)kind << 32 | tag);
-	return sqe;
+	if (fd < 0 || epoll_ctl(a->events, EPOLL_CTL_ADD, fd, &watched))
+		stop(STORE_FAILED, "cannot wait for events: %s", strerror(errno));
 }
 
-static void watch(struct attached *a, enum kind kind, int fd)
+/* Makes the io_uring wait for events of the epoll. */
+static void wait_for_events(struct attached *a)
 {
-	struct io_uring_sqe *sqe = entry(a, kind, 0);
+	struct io_uring_sqe *sqe = ublk_entry(a, EVENTS, 0);
 
 	sqe->opcode = IORING_OP_POLL_ADD;
-	sqe->fd = fd;
+	sqe->fd = a->events;
 	sqe->poll32_events = POLLIN;
 }
 
-static void begin_control(struct attached *a, uint32_t number, void *data, uint16_t length,
-			  uint64_t value)
+static void set_timer(struct attached *a, uint32_t seconds)
 {
-	struct io_uring_sqe *sqe = entry(a, CONTROLLED, 0);
-	struct ublksrv_ctrl_cmd *cmd = (void *)sqe->cmd;
+	struct itimerspec after = { .it_value.tv_sec = seconds };
 
-	sqe->opcode = IORING_OP_URING_CMD;
-	sqe->fd = a->control;
-	sqe->cmd_op = a->plain ? number : number == UBLK_CMD_GET_DEV_INFO ?
-		CONTROL_READ(number) : CONTROL_WRITE(number);
-	cmd->dev_id = a->id;
-	cmd->queue_id = -1;
-	cmd->addr = (uintptr_t)data;
-	cmd->len = length;
-	cmd->data[0] = value;
-	a->controlling = true;
+	if (a->timing != !!seconds)
+		timerfd_settime(a->timer, 0, &after, NULL);
+	a->timing = seconds;
 }
 
-/* Gives the result of a request to the kernel, and asks for the next request with the tag. */
-static void fetch(struct attached *a, uint32_t number, uint32_t tag, int result)
+/* The server has answered a request, so the next loss is not a part of the last one. */
+static void settle(struct attached *a)
 {
-	struct io_uring_sqe *sqe = entry(a, REQUEST, tag);
-	struct ublksrv_io_cmd *cmd = (void *)sqe->cmd;
-
-	sqe->opcode = IORING_OP_URING_CMD;
-	sqe->fd = a->device;
-	sqe->cmd_op = a->plain ? number : IO_WRITE(number);
-	cmd->tag = tag;
-	cmd->result = result;
-	cmd->addr = (uintptr_t)a->buffer + (uint64_t)tag * REQUEST_BYTES;
+	a->reconnect.delay = 0;
+	set_timer(a, 0);
 }
 
-static void end_request(struct attached *a, uint32_t tag, bool good)
+static bool is_write(const struct attached *a, uint32_t tag)
 {
-	uint32_t bytes = a->requests[tag].nr_sectors << 9;
-
-	a->sync[tag] = NO_SYNC;
-	a->pending[tag] = false;
-	fetch(a, UBLK_IO_COMMIT_AND_FETCH_REQ, tag, good ? (int)bytes : -EIO);
+	return ublksrv_get_op(&a->requests[tag]) == UBLK_IO_OP_WRITE;
 }
 
-/* The connection has failed: fails all requests, those in progress and all later ones. */
-static void break_off(struct attached *a)
+static void end_request(struct attached *a, uint32_t tag, int result)
 {
+	a->wait[tag] = NOTHING;
+	ublk_fetch(a, UBLK_IO_COMMIT_AND_FETCH_REQ, tag, result);
+}
+
+static void end_good(struct attached *a, uint32_t tag)
+{
+	uint8_t op = ublksrv_get_op(&a->requests[tag]);
+
+	settle(a);
+	end_request(a, tag, op == UBLK_IO_OP_READ || op == UBLK_IO_OP_WRITE ?
+		    a->requests[tag].nr_sectors << 9 : 0);
+}
+
+static void drop_connection(struct attached *a)
+{
+	ibv_dereg_mr(a->mr);
+	client_drop(&a->c);
+	a->calling = false;
+}
+
+/* Fails all requests, those in progress and all later ones. */
+static void fail(struct attached *a, const char *why)
+{
+	uint64_t one = 1;
 	uint32_t tag;
 
-	if (a->broken)
+	if (a->state == FAILED)
 		return;
-	a->broken = true;
-	a->syncing = false;
-	/* The queue pair enters the error state, so no READ in progress can change the buffer. */
-	rdma_disconnect(a->c.id);
-	warn("/dev/ublkb%u: the connection to the server is lost; all I/O fails from now on", a->id);
+	if (a->state == CONNECTED)
+		drop_connection(a);
+	a->state = FAILED;
+	set_timer(a, 0);
+	if (a->connecting && write(a->reconnect.cancel, &one, sizeof(one)) != sizeof(one))
+		stop(STORE_FAILED, "cannot end attempts to connect: %s", strerror(errno));
+	warn("/dev/ublkb%u: %s; all I/O fails from now on", a->id, why);
 	for (tag = 0; tag < TAGS; tag++)
-		if (a->pending[tag])
-			end_request(a, tag, false);
+		if (a->wait[tag] != NOTHING)
+			end_request(a, tag, -EIO);
+}
+
+/*
+ * The connection is lost: begins to connect again.  Afterwards a->c must not be used, so callers
+ * check a->state.
+ */
+static void lose(struct attached *a)
+{
+	struct reconnect *r = &a->reconnect;
+
+	if (a->state != CONNECTED)
+		return;
+	if (!a->timeout) {
+		fail(a, a->c.why);
+		return;
+	}
+	warn("/dev/ublkb%u: the connection is lost: %s", a->id, a->c.why);
+	drop_connection(a);
+	a->state = CONNECTING;
+	if (!a->timing && a->timeout != STORE_FOREVER)
+		set_timer(a, a->timeout);
+	r->before = a->c.open;
+	r->unflushed = a->acknowledged != a->durable;
+	a->connecting = true;
+	reconnect_start(r);
 }
 
 /*
@@ -184,20 +166,36 @@ static void sync_next(struct attached *a)
 	bool any = false;
 	uint32_t tag;
 
-	if (a->syncing || a->broken)
+	if (a->calling || a->state != CONNECTED)
 		return;
 	for (tag = 0; tag < TAGS; tag++) {
-		if (a->sync[tag] == WAITS) {
-			a->sync[tag] = IN_SYNC;
+		if (a->wait[tag] == SYNC) {
+			a->wait[tag] = IN_SYNC;
 			any = true;
 		}
 	}
 	if (!any)
 		return;
+	a->syncing = a->acknowledged;
+	a->calling = true;
 	if (client_send(&a->c, STORE_SYNC))
-		break_off(a);
-	else
-		a->syncing = true;
+		lose(a);
+}
+
+/*
+ * A write was acknowledged.  After a write with FUA, a STORE_SYNC makes its bytes durable.
+ */
+static void end_write(struct attached *a, uint32_t tag)
+{
+	if (!(a->c.open.flags & STORE_F_SYNC)) {
+		if (a->requests[tag].op_flags & UBLK_IO_F_FUA) {
+			a->wait[tag] = SYNC;
+			sync_next(a);
+			return;
+		}
+		a->acknowledged++;
+	}
+	end_good(a, tag);
 }
 
 static void end_sync(struct attached *a)
@@ -205,78 +203,96 @@ static void end_sync(struct attached *a)
 	int error = client_reply(&a->c);
 	uint32_t tag;
 
-	a->syncing = false;
 	if (error == EPROTO) {
-		break_off(a);
+		lose(a);
 		return;
 	}
+	a->calling = false;
 	if (error)
 		warn("/dev/ublkb%u: the server cannot make written bytes durable: %s", a->id,
 		     strerror(error));
-	for (tag = 0; tag < TAGS; tag++)
-		if (a->sync[tag] == IN_SYNC)
-			end_request(a, tag, !error);
+	else
+		a->durable = a->syncing;
+	for (tag = 0; tag < TAGS; tag++) {
+		if (a->wait[tag] != IN_SYNC)
+			continue;
+		if (error)
+			end_request(a, tag, -EIO);
+		else
+			end_good(a, tag);
+	}
 	sync_next(a);
 }
 
+/* Begins a request of the kernel, or repeats it on another connection. */
 static void begin_request(struct attached *a, uint32_t tag)
 {
 	const struct ublksrv_io_desc *request = &a->requests[tag];
 	uint8_t op = ublksrv_get_op(request);
-	int error = 0;
 
-	a->pending[tag] = true;
-	if (a->broken) {
-		end_request(a, tag, false);
-		return;
-	}
 	switch (op) {
 	case UBLK_IO_OP_READ:
 	case UBLK_IO_OP_WRITE:
-		error = client_rdma(&a->c, op == UBLK_IO_OP_READ ? IBV_WR_RDMA_READ :
-				    IBV_WR_RDMA_WRITE, request->start_sector << 9,
-				    (uintptr_t)a->buffer + (uint64_t)tag * REQUEST_BYTES,
-				    request->nr_sectors << 9, a->mr->lkey, tag);
+		a->wait[tag] = RDMA;
+		if (a->state == CONNECTED &&
+		    client_rdma(&a->c, op == UBLK_IO_OP_READ ? IBV_WR_RDMA_READ :
+				IBV_WR_RDMA_WRITE, request->start_sector << 9,
+				(uintptr_t)a->buffer + (uint64_t)tag * REQUEST_BYTES,
+				request->nr_sectors << 9, a->mr->lkey, tag))
+			lose(a);
 		break;
 	case UBLK_IO_OP_FLUSH:
-		a->sync[tag] = WAITS;
+		a->wait[tag] = SYNC;
 		sync_next(a);
 		break;
 	default:
-		end_request(a, tag, false);
+		end_request(a, tag, -EOPNOTSUPP);
 	}
-	if (error)
-		break_off(a);
 }
 
-/* A READ or WRITE has completed.  After a write with FUA a STORE_SYNC makes its bytes durable. */
-static void end_rdma(struct attached *a, uint32_t tag)
+/*
+ * An operation has failed, and with it the connection.  If the server has refused a READ or WRITE
+ * twice, only this request fails, for example because the disk cannot read a block.  The first
+ * refusal may be due to the end of the server, which closes regions before connections.
+ */
+static void handle_error(struct attached *a)
 {
-	const struct ublksrv_io_desc *request = &a->requests[tag];
+	uint64_t tag = a->c.failed;
 
-	if (ublksrv_get_op(request) == UBLK_IO_OP_WRITE && request->op_flags & UBLK_IO_F_FUA) {
-		a->sync[tag] = WAITS;
-		sync_next(a);
-	} else {
-		end_request(a, tag, true);
+	if (!a->c.lost && tag < TAGS && a->wait[tag] == RDMA) {
+		a->reconnect.delay = 0;
+		if (a->refused[tag]) {
+			warn("/dev/ublkb%u: %s of sector %llu failed: %s", a->id,
+			     is_write(a, tag) ? "write" : "read",
+			     (unsigned long long)a->requests[tag].start_sector, a->c.why);
+			settle(a);
+			end_request(a, tag, -EIO);
+		}
+		a->refused[tag] = true;
 	}
+	lose(a);
 }
 
-/* Handles all completions of the queue pair.  Return: false if the connection has failed. */
-static bool poll_all(struct attached *a)
+/* Handles all completions of the queue pair. */
+static void poll_all(struct attached *a)
 {
 	uint64_t wr_id;
 	int got;
 
 	while ((got = client_poll(&a->c, &wr_id, false)) > 0) {
-		if (wr_id < TAGS)
-			end_rdma(a, wr_id);
-		if (a->syncing && client_replied(&a->c))
+		if (wr_id < TAGS) {
+			if (is_write(a, wr_id))
+				end_write(a, wr_id);
+			else
+				end_good(a, wr_id);
+		} else if (a->calling && client_replied(&a->c)) {
 			end_sync(a);
-		if (a->broken)
-			return false;
+		}
+		if (a->state != CONNECTED)
+			return;
 	}
-	return !got;
+	if (got < 0)
+		handle_error(a);
 }
 
 static void handle_completions(struct attached *a)
@@ -284,19 +300,58 @@ static void handle_completions(struct attached *a)
 	struct ibv_cq *cq;
 	void *context;
 
-	if (a->broken)
-		return;
-	/* client_call() may have taken the event that the io_uring has seen */
-	if (!ibv_get_cq_event(a->c.channel, &cq, &context)) {
+	/* client_call() may have taken the event */
+	if (!ibv_get_cq_event(a->c.channel, &cq, &context))
 		ibv_ack_cq_events(cq, 1);
-	} else if (errno != EAGAIN) {
-		break_off(a);
-		return;
+	else if (errno != EAGAIN)
+		stop(STORE_FAILED, "cannot get an event: %s", strerror(errno));
+	if (ibv_req_notify_cq(a->c.cq, 0))
+		stop(STORE_FAILED, "cannot arm the completion queue");
+	poll_all(a);
+}
+
+/* Uses the connection of a->reconnect, and repeats all requests of the kernel. */
+static void use_connection(struct attached *a)
+{
+	bool any = false;
+	uint32_t tag;
+
+	a->c = a->reconnect.c;
+	a->mr = a->reconnect.mr;
+	a->state = CONNECTED;
+	if (fcntl(a->c.channel->fd, F_SETFL, O_NONBLOCK) || ibv_req_notify_cq(a->c.cq, 0))
+		stop(STORE_FAILED, "cannot arm the completion queue");
+	watch(a, COMPLETIONS, a->c.channel->fd);
+	watch(a, DISCONNECTED, a->c.id->channel->fd);
+	for (tag = 0; tag < TAGS && a->state == CONNECTED; tag++) {
+		if (a->wait[tag] == NOTHING)
+			continue;
+		any = true;
+		begin_request(a, tag);
 	}
-	if (ibv_req_notify_cq(a->c.cq, 0) || !poll_all(a))
-		break_off(a);
-	else
-		watch(a, COMPLETIONS, a->c.channel->fd);
+	if (!any)
+		settle(a);
+}
+
+/* The thread that connects has ended. */
+static void handle_reconnected(struct attached *a)
+{
+	struct reconnect *r = &a->reconnect;
+	uint64_t count;
+
+	if (read(r->done, &count, sizeof(count)) != sizeof(count))
+		return;
+	pthread_join(r->thread, NULL);
+	a->connecting = false;
+	if (a->state == CONNECTING && !r->failed) {
+		warn("/dev/ublkb%u: connected again", a->id);
+		use_connection(a);
+	} else if (a->state == CONNECTING) {
+		fail(a, r->c.why);
+	} else if (!r->failed) {
+		ibv_dereg_mr(r->mr);
+		client_drop(&r->c);
+	}
 }
 
 static void begin_stop(struct attached *a)
@@ -308,21 +363,59 @@ static void begin_stop(struct attached *a)
 	fd = open(path, O_RDONLY | O_EXCL | O_CLOEXEC);
 	if (fd < 0 && errno == EBUSY) {
 		warn("%s is in use, for example as a file system; detach it first", path);
-		watch(a, SIGNALED, a->signals);
 		return;
 	}
 	if (fd >= 0)
 		close(fd);
 	a->stopping = true;
-	begin_control(a, UBLK_CMD_STOP_DEV, NULL, 0, 0);
+	ublk_begin_control(a, UBLK_CMD_STOP_DEV, NULL, 0, 0);
 }
 
+/* While the connection is lost, a signal also ends the wait of all I/O. */
 static void handle_signal(struct attached *a)
 {
 	struct signalfd_siginfo info;
 
-	if (read(a->signals, &info, sizeof(info)) == sizeof(info) && !a->stopping)
+	if (read(a->signals, &info, sizeof(info)) != sizeof(info))
+		return;
+	if (a->state == CONNECTING)
+		fail(a, "detached while the connection is lost");
+	if (a->controlling)
+		a->stop_wanted = true;
+	else if (!a->stopping)
 		begin_stop(a);
+}
+
+static void handle_event(struct attached *a, enum event event)
+{
+	switch (event) {
+	case COMPLETIONS:
+		handle_completions(a);
+		break;
+	case DISCONNECTED:
+		snprintf(a->c.why, sizeof(a->c.why), "the server has disconnected");
+		lose(a);
+		break;
+	case RECONNECTED:
+		handle_reconnected(a);
+		break;
+	case TIMEOUT:
+		fail(a, "the server was not there for too long");
+		break;
+	case SIGNALED:
+		handle_signal(a);
+		break;
+	}
+}
+
+/* Gets one event at a time, because the file descriptors of others may be closed by its handler. */
+static void handle_events(struct attached *a)
+{
+	struct epoll_event event;
+
+	while (epoll_wait(a->events, &event, 1, 0) == 1)
+		handle_event(a, event.data.u32);
+	wait_for_events(a);
 }
 
 static void handle(struct attached *a, const struct io_uring_cqe *cqe)
@@ -331,29 +424,26 @@ static void handle(struct attached *a, const struct io_uring_cqe *cqe)
 
 	switch (cqe->user_data >> 32) {
 	case REQUEST:
-		if (cqe->res == UBLK_IO_RES_OK)
-			begin_request(a, tag);
-		else
+		if (cqe->res != UBLK_IO_RES_OK) {
 			a->active--;
+		} else if (a->state == FAILED) {
+			end_request(a, tag, -EIO);
+		} else {
+			a->refused[tag] = false;
+			begin_request(a, tag);
+		}
 		break;
 	case CONTROLLED:
 		a->controlling = false;
 		a->control_result = cqe->res;
 		break;
-	case COMPLETIONS:
-		handle_completions(a);
-		break;
-	case DISCONNECTED:
-		break_off(a);
-		break;
-	case SIGNALED:
-		handle_signal(a);
+	case EVENTS:
+		handle_events(a);
 		break;
 	}
 }
 
-/* Submits the prepared entries of the io_uring, waits for a completion, and handles all of them. */
-static void step(struct attached *a)
+void attach_step(struct attached *a)
 {
 	struct io_uring_cqe *cqe, copy;
 	int error = io_uring_submit_and_wait(&a->ring, 1);
@@ -367,122 +457,17 @@ static void step(struct attached *a)
 	}
 }
 
-/* Runs a control command; until it ends, handles requests of the kernel.  Return: 0 or -errno. */
-static int control(struct attached *a, uint32_t number, void *data, uint16_t length, uint64_t value)
-{
-	begin_control(a, number, data, length, value);
-	while (a->controlling)
-		step(a);
-	return a->control_result;
-}
-
-static void add_device(struct attached *a)
-{
-	struct ublksrv_ctrl_dev_info info = {
-		.nr_hw_queues = 1,
-		.queue_depth = TAGS,
-		.max_io_buf_bytes = REQUEST_BYTES,
-		.dev_id = -1,
-		.ublksrv_pid = getpid(),
-		.ublksrv_flags = OURS,
-	};
-	int error;
-
-	a->id = -1;
-	error = control(a, UBLK_CMD_ADD_DEV, &info, sizeof(info), 0);
-	if (error == -EOPNOTSUPP || error == -ENODEV) {
-		a->plain = true;
-		error = control(a, UBLK_CMD_ADD_DEV, &info, sizeof(info), 0);
-	}
-	if (error < 0)
-		stop(STORE_FAILED, "cannot add a ublk device: %s", strerror(-error));
-	a->id = info.dev_id;
-}
-
-/*
- * If this command is killed, the kernel removes the block device, but keeps its number.  Deletes
- * such numbers of earlier commands.
- */
-static void delete_killed(struct attached *a)
-{
-	struct ublksrv_ctrl_dev_info info;
-	uint32_t id = a->id, other;
-	glob_t found;
-	size_t i;
-
-	if (glob("/dev/ublkc[0-9]*", 0, NULL, &found))
-		return;
-	for (i = 0; i < found.gl_pathc; i++) {
-		other = strtoul(found.gl_pathv[i] + strlen("/dev/ublkc"), NULL, 10);
-		if (other == id)
-			continue;
-		a->id = other;
-		if (control(a, UBLK_CMD_GET_DEV_INFO, &info, sizeof(info), 0) >= 0 &&
-		    info.state == UBLK_S_DEV_DEAD && info.ublksrv_flags == OURS &&
-		    (info.ublksrv_pid <= 0 || (kill(info.ublksrv_pid, 0) && errno == ESRCH)))
-			control(a, UBLK_CMD_DEL_DEV, NULL, 0, 0);
-	}
-	a->id = id;
-	globfree(&found);
-}
-
-static void set_parameters(struct attached *a, bool read_only)
-{
-	const struct store_reply *open = &a->c.open;
-	unsigned int shift = open->unit ? __builtin_ctz(open->unit) : 0;
-	struct ublk_params params = {
-		.len = sizeof(params),
-		.types = UBLK_PARAM_TYPE_BASIC,
-		.basic = {
-			.attrs = read_only ? UBLK_ATTR_READ_ONLY :
-				UBLK_ATTR_VOLATILE_CACHE | UBLK_ATTR_FUA,
-			.logical_bs_shift = shift < 9 ? 9 : shift > 12 ? 12 : shift,
-			.physical_bs_shift = 12,
-			.io_min_shift = 12,
-			.io_opt_shift = __builtin_ctz(REQUEST_BYTES),
-			.max_sectors = REQUEST_BYTES >> 9,
-			.dev_sectors = open->region >> 9,
-		},
-	};
-	int error = control(a, UBLK_CMD_SET_PARAMS, &params, sizeof(params), 0);
-
-	if (error < 0)
-		stop(STORE_FAILED, "cannot set the size of the ublk device: %s", strerror(-error));
-}
-
-/* The device node appears when udev or devtmpfs has handled the new device. */
-static void open_device(struct attached *a)
-{
-	size_t bytes = TAGS * sizeof(struct ublksrv_io_desc);
-	char path[32];
-	unsigned int tries;
-	void *requests;
-
-	snprintf(path, sizeof(path), "/dev/ublkc%u", a->id);
-	for (tries = 0; tries < 100; tries++) {
-		a->device = open(path, O_RDWR | O_CLOEXEC);
-		if (a->device >= 0)
-			break;
-		usleep(100000);
-	}
-	if (a->device < 0)
-		stop(STORE_FAILED, "%s: %s", path, strerror(errno));
-	requests = mmap(NULL, bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, a->device,
-			UBLKSRV_CMD_BUF_OFFSET);
-	if (requests == MAP_FAILED)
-		stop(STORE_FAILED, "%s: cannot map requests: %s", path, strerror(errno));
-	a->requests = requests;
-}
-
 static void prepare(struct attached *a)
 {
 	sigset_t signals;
 	int error;
 
-	a->control = open(CONTROL, O_RDWR | O_CLOEXEC);
-	if (a->control < 0)
-		stop(STORE_FAILED, "%s: %s%s", CONTROL, strerror(errno),
-		     errno == ENOENT ? " (try: modprobe ublk_drv)" : "");
+	/*
+	 * The kernel may need the block device to free memory.  So this command must not wait for
+	 * its own memory from swap space, nor for the block device when it allocates memory.
+	 */
+	mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);
+	prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
 	error = io_uring_queue_init(2 * TAGS, &a->ring, IORING_SETUP_SQE128);
 	if (error)
 		stop(STORE_FAILED, "io_uring: %s", strerror(-error));
@@ -491,63 +476,76 @@ static void prepare(struct attached *a)
 	sigaddset(&signals, SIGINT);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	a->signals = signalfd(-1, &signals, SFD_CLOEXEC);
+	a->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+	a->reconnect.done = eventfd(0, EFD_CLOEXEC);
+	a->reconnect.cancel = eventfd(0, EFD_CLOEXEC);
+	a->events = epoll_create1(EPOLL_CLOEXEC);
+	watch(a, SIGNALED, a->signals);
+	watch(a, TIMEOUT, a->timer);
+	watch(a, RECONNECTED, a->reconnect.done);
 	if (posix_memalign((void **)&a->buffer, 4096, TAGS * REQUEST_BYTES))
 		stop(STORE_FAILED, "not enough memory");
-	a->mr = ibv_reg_mr(a->c.pd, a->buffer, TAGS * REQUEST_BYTES, IBV_ACCESS_LOCAL_WRITE);
-	if (!a->mr)
-		stop(STORE_FAILED, "cannot register %u bytes of memory: %s", TAGS * REQUEST_BYTES,
-		     strerror(errno));
+	a->reconnect.buffer = a->buffer;
 }
 
-int attach(const char *server, const char *name, bool read_only)
+/* Return: exit status, after the block device was stopped. */
+static int finish(struct attached *a)
+{
+	int status = a->state == FAILED ? STORE_FAILED : 0;
+
+	if (a->state == CONNECTED) {
+		if (a->reconnect.write && client_call(&a->c, STORE_SYNC))
+			status = STORE_FAILED;
+		ibv_dereg_mr(a->mr);
+		client_close(&a->c);
+		a->state = FAILED;
+	} else if (a->state == CONNECTING && a->acknowledged != a->durable) {
+		warn("/dev/ublkb%u: the connection was lost before all bytes were durable", a->id);
+		status = STORE_FAILED;
+	}
+	ublk_delete(a);
+	/* exit() would free what the thread uses */
+	if (a->connecting)
+		_exit(status);
+	io_uring_queue_exit(&a->ring);
+	free(a->buffer);
+	free(a);
+	return status;
+}
+
+int attach(const char *server, const char *name, bool read_only, uint32_t timeout)
 {
 	struct attached *a = calloc(1, sizeof(*a));
-	uint32_t tag;
-	int error;
+	struct reconnect *r;
 
 	if (!a)
 		stop(STORE_FAILED, "not enough memory");
-	client_connect(&a->c, server, TAGS);
-	client_open(&a->c, name, !read_only);
-	if (!a->c.open.region)
-		stop(STORE_FAILED, "%s is shorter than 4096 bytes", name);
-	if (a->c.open.region != a->c.open.size)
-		warn("the last %u bytes of %s are not part of the block device",
-		     (unsigned int)(a->c.open.size - a->c.open.region), name);
+	if (strlen(name) >= STORE_NAME)
+		stop(STORE_MISUSED, "a name has at most %u characters: %s", STORE_NAME - 1, name);
+	a->timeout = timeout;
+	r = &a->reconnect;
+	r->server = server;
+	r->name = name;
+	r->write = !read_only;
+	r->c.quiet = true;
+	client_session(r->session);
 	prepare(a);
-	add_device(a);
-	delete_killed(a);
-	set_parameters(a, read_only);
-	open_device(a);
-	if (fcntl(a->c.channel->fd, F_SETFL, O_NONBLOCK) || ibv_req_notify_cq(a->c.cq, 0))
-		stop(STORE_FAILED, "cannot arm the completion queue");
-	watch(a, COMPLETIONS, a->c.channel->fd);
-	watch(a, DISCONNECTED, a->c.id->channel->fd);
-	watch(a, SIGNALED, a->signals);
-	for (tag = 0; tag < TAGS; tag++)
-		fetch(a, UBLK_IO_FETCH_REQ, tag, 0);
-	a->active = TAGS;
-	/* This command reads the partition table of the new device. */
-	error = control(a, UBLK_CMD_START_DEV, NULL, 0, getpid());
-	if (error < 0)
-		stop(STORE_FAILED, "cannot start the ublk device: %s", strerror(-error));
+	if (reconnect_try(r))
+		stop(STORE_FAILED, "%s", r->c.why);
+	if (!r->c.open.region)
+		stop(STORE_FAILED, "%s is shorter than 4096 bytes", name);
+	if (r->c.open.region != r->c.open.size)
+		warn("the last %u bytes of %s are not part of the block device",
+		     (unsigned int)(r->c.open.size - r->c.open.region), name);
+	use_connection(a);
+	wait_for_events(a);
+	ublk_start(a, read_only);
 	printf("/dev/ublkb%u\n", a->id);
 	fflush(stdout);
+	if (a->stop_wanted)
+		begin_stop(a);
 
 	while (!a->stopping || a->controlling || a->active)
-		step(a);
-	error = 0;
-	if (!a->broken && !read_only && client_call(&a->c, STORE_SYNC))
-		error = STORE_FAILED;
-	munmap((void *)a->requests, TAGS * sizeof(struct ublksrv_io_desc));
-	close(a->device);
-	if (control(a, UBLK_CMD_DEL_DEV, NULL, 0, 0) < 0)
-		warn("cannot delete /dev/ublkb%u", a->id);
-	io_uring_queue_exit(&a->ring);
-	ibv_dereg_mr(a->mr);
-	client_close(&a->c);
-	free(a->buffer);
-	error = a->broken ? STORE_FAILED : error;
-	free(a);
-	return error;
+		attach_step(a);
+	return finish(a);
 }

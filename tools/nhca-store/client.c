@@ -5,8 +5,12 @@
 #include <endian.h>
 #include <errno.h>
 #include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <sys/random.h>
 
 #include "store.h"
 
@@ -16,6 +20,18 @@
 
 /* Local ACK timeout of the QP, 4.096 us * 2^18 = 1 s: a READ may wait for the server's disk. */
 #define ACK_TIMEOUT	18
+
+__attribute__((format(printf, 2, 3)))
+static void failed(struct store_client *c, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(c->why, sizeof(c->why), format, args);
+	va_end(args);
+	if (!c->quiet)
+		warn("%s", c->why);
+}
 
 /*
  * Splits SERVER[:PORT].  An IPv6 address with a port is written [ADDRESS]:PORT.
@@ -46,7 +62,7 @@ static char *split_server(const char *server, const char **name, const char **po
 	return host;
 }
 
-static void post_receive(struct store_client *c)
+static int post_receive(struct store_client *c)
 {
 	struct ibv_sge sge = {
 		.addr = (uintptr_t)c->recv,
@@ -54,13 +70,11 @@ static void post_receive(struct store_client *c)
 		.lkey = c->mr->lkey,
 	};
 	struct ibv_recv_wr wr = { .wr_id = WR_REPLY, .sg_list = &sge, .num_sge = 1 }, *bad;
-	int error = ibv_post_recv(c->id->qp, &wr, &bad);
 
-	if (error)
-		stop(STORE_FAILED, "cannot post a receive: %s", strerror(error));
+	return ibv_post_recv(c->id->qp, &wr, &bad);
 }
 
-static void set_up(struct store_client *c, unsigned int depth)
+static int set_up(struct store_client *c, unsigned int depth)
 {
 	struct ibv_qp_init_attr qp = {
 		.qp_type = IBV_QPT_RC,
@@ -73,7 +87,7 @@ static void set_up(struct store_client *c, unsigned int depth)
 	} *buffers = calloc(1, sizeof(*buffers));
 
 	if (!buffers)
-		stop(STORE_FAILED, "not enough memory");
+		return -1;
 	c->send = &buffers->send;
 	c->recv = &buffers->recv;
 	c->pd = ibv_alloc_pd(c->id->verbs);
@@ -84,12 +98,25 @@ static void set_up(struct store_client *c, unsigned int depth)
 		c->mr = ibv_reg_mr(c->pd, buffers, sizeof(*buffers), IBV_ACCESS_LOCAL_WRITE);
 	qp.send_cq = c->cq;
 	qp.recv_cq = c->cq;
-	if (!c->mr || rdma_create_qp(c->id, c->pd, &qp))
-		stop(STORE_FAILED, "%s: cannot create a queue pair: %s",
-		     ibv_get_device_name(c->id->verbs->device), strerror(errno));
+	return !c->mr || rdma_create_qp(c->id, c->pd, &qp) || post_receive(c) ? -1 : 0;
 }
 
-void client_connect(struct store_client *c, const char *server, unsigned int depth)
+/* rdma_connect() negotiates the number of READs that may be outstanding. */
+static int query_reads(struct store_client *c, const char *server)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	if (ibv_query_qp(c->id->qp, &attr, IBV_QP_MAX_QP_RD_ATOMIC, &init))
+		failed(c, "%s: cannot query the queue pair", server);
+	else if (!attr.max_rd_atomic)
+		failed(c, "%s: the server does not accept READs", server);
+	else
+		c->reads = attr.max_rd_atomic;
+	return c->reads ? 0 : -1;
+}
+
+int client_try_connect(struct store_client *c, const char *server, unsigned int depth)
 {
 	struct rdma_addrinfo hints = { .ai_port_space = RDMA_PS_TCP }, *info;
 	struct rdma_conn_param param = {
@@ -99,42 +126,84 @@ void client_connect(struct store_client *c, const char *server, unsigned int dep
 	};
 	const char *name, *port;
 	uint8_t timeout = ACK_TIMEOUT;
-	struct ibv_qp_init_attr init;
-	struct ibv_qp_attr attr;
 	char *host = split_server(server, &name, &port);
+	int error;
 
-	*c = (struct store_client) { };
-	if (rdma_getaddrinfo(name, port, &hints, &info))
-		stop(STORE_FAILED, "%s: cannot find the address: %s", server, strerror(errno));
+	*c = (struct store_client) { .quiet = c->quiet };
+	error = rdma_getaddrinfo(name, port, &hints, &info);
 	free(host);
-	if (rdma_create_ep(&c->id, info, NULL, NULL))
-		stop(STORE_FAILED, "%s: no RDMA device leads there: %s", server, strerror(errno));
+	if (error) {
+		failed(c, "%s: cannot find the address: %s", server, strerror(errno));
+		return -1;
+	}
+	error = rdma_create_ep(&c->id, info, NULL, NULL);
 	rdma_freeaddrinfo(info);
+	if (error) {
+		failed(c, "%s: no RDMA device leads there: %s", server, strerror(errno));
+		c->id = NULL;
+		return -1;
+	}
 	rdma_set_option(c->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout,
 			sizeof(timeout));
-	set_up(c, depth);
-	post_receive(c);
-	if (rdma_connect(c->id, &param))
-		stop(STORE_FAILED, "%s: %s", server,
-		     errno == ECONNREFUSED ? "the server refuses the connection" : strerror(errno));
-	/* rdma_cm has negotiated the number of READs that may be outstanding */
-	if (ibv_query_qp(c->id->qp, &attr, IBV_QP_MAX_QP_RD_ATOMIC, &init))
-		stop(STORE_FAILED, "%s: cannot query the queue pair", server);
-	c->reads = attr.max_rd_atomic;
-	if (!c->reads)
-		stop(STORE_FAILED, "%s: the server does not accept READs", server);
+	error = set_up(c, depth);
+	if (error) {
+		failed(c, "%s: cannot create a queue pair: %s",
+		       ibv_get_device_name(c->id->verbs->device), strerror(errno));
+	} else {
+		error = rdma_connect(c->id, &param);
+		if (error)
+			failed(c, "%s: %s", server, errno == ECONNREFUSED ?
+			       "the server refuses the connection" : strerror(errno));
+		else
+			error = query_reads(c, server);
+	}
+	if (error)
+		client_drop(c);
+	return error ? -1 : 0;
+}
+
+void client_connect(struct store_client *c, const char *server, unsigned int depth)
+{
+	*c = (struct store_client) { };
+	if (client_try_connect(c, server, depth))
+		exit(STORE_FAILED);
+}
+
+void client_drop(struct store_client *c)
+{
+	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
+
+	if (!c->id)
+		return;
+	if (c->id->qp) {
+		ibv_modify_qp(c->id->qp, &error, IBV_QP_STATE);
+		rdma_destroy_qp(c->id);
+	}
+	if (c->mr)
+		ibv_dereg_mr(c->mr);
+	if (c->cq)
+		ibv_destroy_cq(c->cq);
+	if (c->channel)
+		ibv_destroy_comp_channel(c->channel);
+	if (c->pd)
+		ibv_dealloc_pd(c->pd);
+	/* last, because it may close the device */
+	rdma_destroy_id(c->id);
+	c->id = NULL;
+	free(c->send);
 }
 
 void client_close(struct store_client *c)
 {
 	rdma_disconnect(c->id);
-	rdma_destroy_qp(c->id);
-	rdma_destroy_id(c->id);
-	ibv_dereg_mr(c->mr);
-	ibv_destroy_cq(c->cq);
-	ibv_destroy_comp_channel(c->channel);
-	ibv_dealloc_pd(c->pd);
-	free(c->send);
+	client_drop(c);
+}
+
+/* Return: true if the connection is lost, false if the operation has failed. */
+static bool is_loss(enum ibv_wc_status status)
+{
+	return status == IBV_WC_RETRY_EXC_ERR || status == IBV_WC_RNR_RETRY_EXC_ERR ||
+		status == IBV_WC_WR_FLUSH_ERR;
 }
 
 /* Return: what an unsuccessful completion means for the user of the command. */
@@ -171,7 +240,7 @@ static int wait_for_event(struct store_client *c)
 		if (errno != EINTR)
 			return -1;
 	if (!fds[0].revents) {
-		warn("the server has disconnected");
+		failed(c, "the server has disconnected");
 		return -1;
 	}
 	if (ibv_get_cq_event(c->channel, &cq, &context))
@@ -186,6 +255,7 @@ int client_poll(struct store_client *c, uint64_t *wr_id, bool wait)
 	bool armed = false;
 	int count;
 
+	c->lost = true;
 	for (;;) {
 		count = ibv_poll_cq(c->cq, 1, &wc);
 		if (count || !wait)
@@ -201,8 +271,10 @@ int client_poll(struct store_client *c, uint64_t *wr_id, bool wait)
 	if (count <= 0)
 		return count;
 	if (wc.status != IBV_WC_SUCCESS) {
-		warn("%s", wc.status == IBV_WC_WR_FLUSH_ERR ? "the server has disconnected" :
-		     status_text(wc.status));
+		failed(c, "%s", wc.status == IBV_WC_WR_FLUSH_ERR ? "the server has disconnected" :
+		       status_text(wc.status));
+		c->lost = is_loss(wc.status);
+		c->failed = wc.wr_id;
 		return -1;
 	}
 	if (wc.wr_id == WR_REQUEST)
@@ -236,7 +308,8 @@ int client_send(struct store_client *c, enum store_op op)
 	c->received = 0;
 	if (!ibv_post_send(c->id->qp, &wr, &bad))
 		return 0;
-	warn("cannot send a request");
+	failed(c, "cannot send a request");
+	c->lost = true;
 	return EPROTO;
 }
 
@@ -256,15 +329,24 @@ int client_reply(struct store_client *c)
 	reply->addr = le64toh(reply->addr);
 	reply->region = le64toh(reply->region);
 	reply->size = le64toh(reply->size);
+	reply->identity = le64toh(reply->identity);
+	reply->instance = le64toh(reply->instance);
 	reply->unit = le32toh(reply->unit);
 	reply->length = le32toh(reply->length);
 	reply->name[STORE_NAME - 1] = 0;
 	if (c->received < offsetof(struct store_reply, data) || reply->length > data ||
-	    le32toh(reply->magic) != STORE_MAGIC || reply->error > 4095) {
-		warn("the server has sent an invalid reply");
+	    le32toh(reply->magic) != STORE_MAGIC || reply->version != STORE_VERSION ||
+	    reply->error > 4095 || reply->error == EPROTO ||
+	    (!reply->error && reply->op != c->send->op)) {
+		failed(c, "the server has sent an invalid reply");
+		c->lost = false;
 		return EPROTO;
 	}
-	post_receive(c);
+	if (post_receive(c)) {
+		failed(c, "cannot post a receive");
+		c->lost = true;
+		return EPROTO;
+	}
 	return reply->error;
 }
 
@@ -281,32 +363,70 @@ int client_call(struct store_client *c, enum store_op op)
 	return client_reply(c);
 }
 
-void client_open(struct store_client *c, const char *name, bool write)
+/* Return: true if the members of the reply fit together. */
+static bool is_valid(const struct store_reply *open)
+{
+	return open->region <= open->size && open->size - open->region < STORE_TAIL &&
+		!(open->region % STORE_TAIL) && open->addr + open->region >= open->addr;
+}
+
+int client_try_open(struct store_client *c, const char *name, bool write, const uint64_t *session)
 {
 	int error;
 
-	if (strlen(name) >= STORE_NAME)
-		stop(STORE_MISUSED, "a name has at most %u characters: %s", STORE_NAME - 1, name);
 	memset(c->send->name, 0, sizeof(c->send->name));
-	memcpy(c->send->name, name, strlen(name));
+	memcpy(c->send->name, name, strnlen(name, STORE_NAME - 1));
 	c->send->flags = htole16(write ? STORE_F_WRITE : 0);
+	c->send->session[0] = session ? session[0] : 0;
+	c->send->session[1] = session ? session[1] : 0;
 	error = client_call(c, STORE_OPEN);
 	switch (error) {
 	case 0:
 		memcpy(&c->open, c->recv, offsetof(struct store_reply, data));
-		if (c->open.region > c->open.size ||
-		    c->open.size - c->open.region >= STORE_TAIL)
-			stop(STORE_FAILED, "%s: the server has sent an invalid reply", name);
-		return;
+		if (is_valid(&c->open))
+			return 0;
+		failed(c, "%s: the server has sent an invalid reply", name);
+		return EPROTO;
 	case EPROTO:
-		exit(STORE_FAILED);
+		break;
 	case ENOENT:
-		stop(STORE_FAILED, "%s: the server has no such export for this host", name);
+		failed(c, "%s: the server has no such export for this host", name);
+		break;
 	case EROFS:
-		stop(STORE_FAILED, "%s: the server does not allow writes", name);
+		failed(c, "%s: the server does not allow writes", name);
+		break;
 	default:
-		stop(STORE_FAILED, "%s: the server cannot open it: %s", name, strerror(error));
+		failed(c, "%s: the server cannot open it: %s", name, strerror(error));
 	}
+	return error;
+}
+
+void client_open(struct store_client *c, const char *name, bool write, const uint64_t *session)
+{
+	if (strlen(name) >= STORE_NAME)
+		stop(STORE_MISUSED, "a name has at most %u characters: %s", STORE_NAME - 1, name);
+	if (client_try_open(c, name, write, session))
+		exit(STORE_FAILED);
+}
+
+void client_session(uint64_t *session)
+{
+	if (getrandom(session, 2 * sizeof(*session), 0) != 2 * sizeof(*session))
+		stop(STORE_FAILED, "cannot get random numbers: %s", strerror(errno));
+}
+
+int client_check_again(struct store_client *c, const struct store_reply *open, bool unflushed)
+{
+	const struct store_reply *now = &c->open;
+
+	if (now->identity != open->identity || now->size != open->size ||
+	    now->region != open->region || now->unit != open->unit)
+		failed(c, "the server has another file or disk now");
+	else if (now->instance != open->instance && unflushed)
+		failed(c, "the server may have lost bytes that it has acknowledged");
+	else
+		return 0;
+	return -1;
 }
 
 int client_rdma(struct store_client *c, enum ibv_wr_opcode opcode, uint64_t offset, uint64_t buffer,
@@ -322,5 +442,11 @@ int client_rdma(struct store_client *c, enum ibv_wr_opcode opcode, uint64_t offs
 		.wr.rdma = { .remote_addr = c->open.addr + offset, .rkey = c->open.rkey },
 	}, *bad;
 
-	return ibv_post_send(c->id->qp, &wr, &bad);
+	int error = ibv_post_send(c->id->qp, &wr, &bad);
+
+	if (error) {
+		failed(c, "cannot post a work request: %s", strerror(error));
+		c->lost = true;
+	}
+	return error;
 }

@@ -278,7 +278,7 @@ int get(const char *server, const char *name, const char *path, const struct cop
 	struct stat st;
 
 	client_connect(&copy.c, server, DEPTH);
-	client_open(&copy.c, name, false);
+	client_open(&copy.c, name, false, NULL);
 	length = options->length;
 	if (length == UINT64_MAX && options->offset <= copy.c.open.size)
 		length = copy.c.open.size - options->offset;
@@ -350,7 +350,7 @@ int put(const char *path, const char *server, const char *name, const struct cop
 		stop(STORE_MISUSED, "input from a pipe needs --length");
 
 	client_connect(&copy.c, server, DEPTH);
-	client_open(&copy.c, name, true);
+	client_open(&copy.c, name, true, NULL);
 	set_range(&copy, options, length);
 	if (copy.length && options->direct)
 		use_file(&copy);

@@ -10,10 +10,12 @@
 
 #include <linux/fs.h>
 #include <linux/stat.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 
 #include "export.h"
+#include "instance.h"
 
 /* Reads the size of the open file @fd.  Return: 0 or an errno. */
 static int size_of(int fd, uint64_t *size, bool *block)
@@ -87,7 +89,7 @@ void export_describe(const struct store_export *export, struct store_reply *repl
  * direct I/O of the region never write the same page.
  */
 static int register_region(struct opened *o, struct ibv_pd *pd, struct nhcadv_direct_pool *pool,
-			   uint64_t size, uint32_t unit)
+			   uint64_t size)
 {
 	struct nhcadv_direct_file_attr attr = {
 		.pool = pool,
@@ -99,7 +101,7 @@ static int register_region(struct opened *o, struct ibv_pd *pd, struct nhcadv_di
 			(o->write ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE : 0),
 	};
 
-	if (unit > STORE_TAIL)
+	if (o->unit > STORE_TAIL)
 		return EOPNOTSUPP;
 	if (o->export->offset % STORE_TAIL)
 		return EINVAL;
@@ -111,34 +113,108 @@ static int register_region(struct opened *o, struct ibv_pd *pd, struct nhcadv_di
 	return o->region ? 0 : errno;
 }
 
+/*
+ * A server holds a shared lock on each file that a client has open for writing.  The lock belongs
+ * to the open file, and so does the region.  So after a server was killed, its lock ends when the
+ * kernel has written the last bytes that the server's regions have acknowledged.
+ * Return: 0 or an errno.
+ */
+static int lock_file(int fd, int operation)
+{
+	/* Some file systems have no locks. */
+	if (!flock(fd, operation | LOCK_NB) || errno != EWOULDBLOCK)
+		return 0;
+	return EBUSY;
+}
+
+/* Waits until no earlier server writes the file of the export.  Return: 0 or an errno. */
+static int await_earlier(const struct store_export *export)
+{
+	int fd = open(export->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), error;
+	unsigned int tries;
+
+	if (fd < 0)
+		return errno;
+	/* udev also locks block devices, for a moment */
+	for (tries = 0; (error = lock_file(fd, LOCK_EX)) && tries < 300; tries++)
+		usleep(100000);
+	close(fd);
+	return error;
+}
+
+/* Return: true if an earlier export than number @count has claimed the device of @st. */
+static bool already_claimed(const struct store_config *config, unsigned int count,
+			    const struct stat *st)
+{
+	struct stat other;
+	unsigned int i;
+
+	for (i = 0; i < count; i++)
+		if (config->exports[i].write && !stat(config->exports[i].path, &other) &&
+		    S_ISBLK(other.st_mode) && other.st_rdev == st->st_rdev)
+			return true;
+	return false;
+}
+
+void export_claim(const struct store_config *config)
+{
+	const struct store_export *export;
+	unsigned int i;
+	int error;
+	struct stat st;
+
+	for (i = 0; i < config->count; i++) {
+		export = &config->exports[i];
+		if (stat(export->path, &st))
+			stop(STORE_FAILED, "%s: %s: %s", export->name, export->path,
+			     strerror(errno));
+		if (!S_ISBLK(st.st_mode) && !S_ISREG(st.st_mode))
+			stop(STORE_FAILED, "%s: %s is neither a file nor a block device",
+			     export->name, export->path);
+		error = export->write ? await_earlier(export) : 0;
+		if (error)
+			stop(STORE_FAILED, "%s: %s: %s", export->name, export->path,
+			     error == EBUSY ? "another process has locked the file, perhaps an earlier server" :
+			     strerror(error));
+		if (S_ISBLK(st.st_mode) && export->write && !already_claimed(config, i, &st) &&
+		    open(export->path, O_RDWR | O_EXCL | O_CLOEXEC) < 0)
+			stop(STORE_FAILED, "%s: %s: %s", export->name, export->path,
+			     errno == EBUSY ? "this host uses the device, for example as a file system" :
+			     strerror(errno));
+	}
+}
+
 int export_open(struct opened *o, struct ibv_pd *pd, struct nhcadv_direct_pool *pool,
 		struct store_reply *reply)
 {
-	uint32_t unit = 0;
 	uint64_t size;
-	bool block;
 	int error;
 
+	o->unit = 0;
 	o->fd = open(o->export->path, (o->write ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
 	if (o->fd < 0) {
 		warn_errno("%s: %s", o->export->name, o->export->path);
 		error = EIO;
 		goto failed;
 	}
-	error = export_size(o->export, o->fd, &size, &block);
+	error = o->write ? lock_file(o->fd, LOCK_SH) : 0;
 	if (!error)
-		error = unit_of(o->fd, block, &unit);
+		error = export_size(o->export, o->fd, &size, &o->block);
 	if (!error)
-		error = register_region(o, pd, pool, size, unit);
+		error = unit_of(o->fd, o->block, &o->unit);
+	if (!error)
+		error = register_region(o, pd, pool, size);
 	if (error) {
 		warn("%s: %s: cannot register: %s", o->peer, o->export->name, strerror(error));
 		goto failed;
 	}
-	reply->flags = (o->write ? STORE_F_WRITE : 0) | (block ? STORE_F_BLOCK : 0);
+	reply->flags = (o->write ? STORE_F_WRITE : 0) | (o->block ? STORE_F_BLOCK : 0) |
+		(o->write && o->export->sync ? STORE_F_SYNC : 0);
+	instance_describe(o->export, o->fd, reply);
 	reply->rkey = o->region ? o->region->rkey : 0;
 	reply->region = o->bytes;
 	reply->size = size;
-	reply->unit = unit;
+	reply->unit = o->unit;
 	warn("%s: %s is open for %s", o->peer, o->export->name, o->write ? "writing" : "reading");
 	return 0;
 
@@ -149,6 +225,8 @@ failed:
 
 void export_close(struct opened *o)
 {
+	if (o->export && o->fd >= 0 && o->write && export_sync(o))
+		instance_lost(o->export);
 	if (o->region && ibv_dereg_mr(o->region))
 		warn_errno("%s: %s: cannot deregister", o->peer, o->export->name);
 	o->region = NULL;

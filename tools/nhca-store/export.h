@@ -16,6 +16,8 @@
  * @write:  the client may write
  * @region: the whole pages of the export; NULL: it has none
  * @bytes:  bytes of the region
+ * @unit:   unit of direct I/O
+ * @block:  the file is a block device
  * @tail:   bytes after the region, less than STORE_TAIL
  */
 struct opened {
@@ -25,8 +27,17 @@ struct opened {
 	bool write;
 	struct ibv_mr *region;
 	uint64_t bytes;
+	uint32_t unit;
+	bool block;
 	uint32_t tail;
 };
+
+/*
+ * Claims the block devices that clients may write, so that this host cannot mount them meanwhile.
+ * The claims end with the process.  Also waits until no earlier server writes the files and
+ * devices.  If a file is not there or is in use, the function ends the command.
+ */
+void export_claim(const struct store_config *config);
 
 /* Fills in a reply to STORE_LIST. */
 void export_describe(const struct store_export *export, struct store_reply *reply);
@@ -42,7 +53,10 @@ void export_describe(const struct store_export *export, struct store_reply *repl
 int export_open(struct opened *o, struct ibv_pd *pd, struct nhcadv_direct_pool *pool,
 		struct store_reply *reply);
 
-/* Deregisters and closes the export, if one is open. */
+/*
+ * Deregisters and closes the export, if one is open.  All bytes that were acknowledged are durable
+ * then, or instance_lost() was called.
+ */
 void export_close(struct opened *o);
 
 /* The requests STORE_SYNC, STORE_READ_TAIL and STORE_WRITE_TAIL.  Return: 0 or an errno. */

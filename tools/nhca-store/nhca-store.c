@@ -83,7 +83,7 @@ static const char usage[] =
 	"       nhca-store ls SERVER[:PORT]\n"
 	"       nhca-store get [OPTIONS] SERVER[:PORT] NAME FILE\n"
 	"       nhca-store put [OPTIONS] FILE SERVER[:PORT] NAME\n"
-	"       nhca-store attach [-r] SERVER[:PORT] NAME\n"
+	"       nhca-store attach [-r] [-t SECONDS] SERVER[:PORT] NAME\n"
 	"\n"
 	"  -c, --config FILE    configuration of the server (/etc/nhca-store.conf)\n"
 	"  -o, --offset BYTES   first byte of the export (0)\n"
@@ -91,6 +91,9 @@ static const char usage[] =
 	"  -d, --direct         no buffer between the local disk and the network\n"
 	"  -q, --quiet          no progress\n"
 	"  -r, --read-only      the block device cannot be written\n"
+	"  -t, --timeout SECONDS\n"
+	"                       try to connect again for so long if the connection is lost, or\n"
+	"                       \"forever\" (600)\n"
 	"\n"
 	"FILE may be - for standard output (get) or input (put).  See nhca-store(1).\n";
 
@@ -119,6 +122,17 @@ static int main_serve(int argc, char **argv)
 		misused();
 	config_read(path, &config);
 	return serve(&config);
+}
+
+static uint32_t timeout_of(const char *text)
+{
+	uint64_t seconds;
+
+	if (!strcmp(text, "forever"))
+		return STORE_FOREVER;
+	if (parse_size(text, &seconds) || seconds >= STORE_FOREVER)
+		stop(STORE_MISUSED, "neither a number of seconds nor \"forever\": %s", text);
+	return seconds;
 }
 
 /* Reads the options of get and put.  Afterwards optind is the index of the first argument. */
@@ -163,19 +177,28 @@ static int main_attach(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "read-only", no_argument, NULL, 'r' },
+		{ "timeout", required_argument, NULL, 't' },
 		{ }
 	};
+	uint32_t timeout = 600;
 	bool read_only = false;
 	int option;
 
-	while ((option = getopt_long(argc, argv, "r", options, NULL)) != -1) {
-		if (option != 'r')
+	while ((option = getopt_long(argc, argv, "rt:", options, NULL)) != -1) {
+		switch (option) {
+		case 'r':
+			read_only = true;
+			break;
+		case 't':
+			timeout = timeout_of(optarg);
+			break;
+		default:
 			misused();
-		read_only = true;
+		}
 	}
 	if (argc - optind != 2)
 		misused();
-	return attach(argv[optind], argv[optind + 1], read_only);
+	return attach(argv[optind], argv[optind + 1], read_only, timeout);
 }
 
 int main(int argc, char **argv)

@@ -18,9 +18,9 @@
 
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 
 #include "export.h"
+#include "instance.h"
 
 /* Requests that a client may send before it receives a reply; the client of this command sends 1 */
 #define REQUESTS	2
@@ -44,9 +44,11 @@ static struct server {
 	struct rdma_cm_id *listen;
 	int stopped;		/* eventfd: can be read when the server ends */
 	pthread_mutex_t lock;	/* protects the members below */
-	pthread_cond_t ended;	/* a connection has ended */
+	pthread_cond_t ended;	/* a connection has ended, or has closed its export */
 	unsigned int connections;
 	struct pool *pools;
+	struct connection *list;
+	uint64_t opens;		/* number of STORE_OPENs */
 } server = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.ended = PTHREAD_COND_INITIALIZER,
@@ -67,7 +69,17 @@ struct connection {
 	struct ibv_mr *messages_mr;
 	bool keepalive_sent;
 	struct opened opened;
+	int stop;		/* eventfd: can be read when another connection replaces this one */
+	/* The lock of the server protects the members below. */
+	struct connection *next;
+	const struct store_export *serving;	/* export that is open, being opened or closed */
+	uint64_t session[2];
+	uint64_t order;		/* among all STORE_OPENs */
+	bool closing;
 };
+
+/* Seconds that a STORE_OPEN waits until earlier connections have closed the export */
+#define CLOSE_TIME	10
 
 static struct nhcadv_direct_pool *pool_of(struct ibv_context *verbs)
 {
@@ -131,12 +143,74 @@ static int answer_list(struct connection *c, uint32_t index, struct store_reply 
 	return 0;
 }
 
+/* Return: true if @c must not open its export before @other has closed it. */
+static bool must_wait_for(const struct connection *c, const struct connection *other)
+{
+	return other != c && other->serving == c->serving && other->order < c->order &&
+		(other->closing || ((c->session[0] || c->session[1]) &&
+				    !memcmp(other->session, c->session, sizeof(c->session))));
+}
+
+/* Tells earlier connections of the session to end.  Return: true if there are some. */
+static bool end_earlier(const struct connection *c)
+{
+	const struct connection *other;
+	uint64_t one = 1;
+	bool any = false;
+
+	for (other = server.list; other; other = other->next) {
+		if (!must_wait_for(c, other))
+			continue;
+		any = true;
+		if (write(other->stop, &one, sizeof(one)) != sizeof(one))
+			warn_errno("%s: cannot end the connection", other->peer);
+	}
+	return any;
+}
+
+/*
+ * Claims the export for a session.  Connections of the same session, which the client has lost, end
+ * before: a packet that is still in the network or in a queue must not change the export after the
+ * client has repeated its request.  Connections that end must have written all bytes to the disk,
+ * so that the client reads them.
+ * Return: 0 or an errno.
+ */
+static int begin_session(struct connection *c, const struct store_export *export,
+			 const uint64_t *session)
+{
+	struct timespec until;
+	int error = 0;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += CLOSE_TIME;
+	pthread_mutex_lock(&server.lock);
+	c->serving = export;
+	memcpy(c->session, session, sizeof(c->session));
+	c->order = ++server.opens;
+	while (end_earlier(c) && !error)
+		error = pthread_cond_clockwait(&server.ended, &server.lock, CLOCK_MONOTONIC,
+					       &until);
+	if (error)
+		c->serving = NULL;
+	pthread_mutex_unlock(&server.lock);
+	return error ? EBUSY : 0;
+}
+
+static void end_session(struct connection *c)
+{
+	pthread_mutex_lock(&server.lock);
+	c->serving = NULL;
+	pthread_cond_broadcast(&server.ended);
+	pthread_mutex_unlock(&server.lock);
+}
+
 static int answer_open(struct connection *c, const struct store_request *request,
 		       struct store_reply *reply)
 {
 	const struct store_export *export = export_named(c, request->name);
 	uint16_t flags = le16toh(request->flags);
 	struct nhcadv_direct_pool *pool = pool_of(c->id->verbs);
+	int error;
 
 	if (!export)
 		return ENOENT;
@@ -148,9 +222,15 @@ static int answer_open(struct connection *c, const struct store_request *request
 		return EBUSY;
 	if (!pool)
 		return ENOMEM;
+	error = begin_session(c, export, request->session);
+	if (error)
+		return error;
 	c->opened.export = export;
 	c->opened.write = flags & STORE_F_WRITE;
-	return export_open(&c->opened, c->pd, pool, reply);
+	error = export_open(&c->opened, c->pd, pool, reply);
+	if (error)
+		end_session(c);
+	return error;
 }
 
 static int answer_write_tail(struct connection *c, const struct store_request *request,
@@ -249,6 +329,8 @@ static int handle_request(struct connection *c, unsigned int slot, uint32_t rece
 	reply->addr = htole64(reply->addr);
 	reply->region = htole64(reply->region);
 	reply->size = htole64(reply->size);
+	reply->identity = htole64(reply->identity);
+	reply->instance = htole64(reply->instance);
 	reply->unit = htole32(reply->unit);
 	reply->length = htole32(error ? 0 : reply->length);
 	return post_reply(c, slot, bytes);
@@ -311,14 +393,17 @@ static void run(struct connection *c)
 		{ .fd = c->id->channel->fd, .events = POLLIN },
 		{ .fd = c->channel->fd, .events = POLLIN },
 		{ .fd = server.stopped, .events = POLLIN },
+		{ .fd = c->stop, .events = POLLIN },
 	};
 	struct ibv_cq *cq;
 	void *context;
 	int count;
 
 	while (!handle_completions(c)) {
-		count = poll(fds, 3, server.config->keepalive * 1000);
-		if ((count < 0 && errno != EINTR) || fds[2].revents)
+		count = poll(fds, 4, server.config->keepalive * 1000);
+		if (count < 0 && errno != EINTR)
+			return;
+		if (count > 0 && (fds[2].revents || fds[3].revents))
 			return;
 		if (!count && post_keepalive(c))
 			return;
@@ -385,7 +470,11 @@ static void tear_down(struct connection *c)
 	 */
 	if (c->id->qp)
 		ibv_modify_qp(c->id->qp, &error, IBV_QP_STATE);
+	pthread_mutex_lock(&server.lock);
+	c->closing = true;
+	pthread_mutex_unlock(&server.lock);
 	export_close(&c->opened);
+	end_session(c);
 	if (c->id->qp)
 		rdma_destroy_qp(c->id);
 	rdma_destroy_id(c->id);
@@ -398,6 +487,23 @@ static void tear_down(struct connection *c)
 		ibv_destroy_comp_channel(c->channel);
 	if (c->pd)
 		ibv_dealloc_pd(c->pd);
+}
+
+/* Frees all of a connection. */
+static void end_connection(struct connection *c)
+{
+	struct connection **at;
+
+	tear_down(c);
+	pthread_mutex_lock(&server.lock);
+	for (at = &server.list; *at != c;)
+		at = &(*at)->next;
+	*at = c->next;
+	server.connections--;
+	pthread_cond_broadcast(&server.ended);
+	pthread_mutex_unlock(&server.lock);
+	close(c->stop);
+	free(c);
 }
 
 static void *connection_thread(void *arg)
@@ -413,84 +519,53 @@ static void *connection_thread(void *arg)
 		warn_errno("%s: cannot accept the connection", c->peer);
 		rdma_reject(c->id, NULL, 0);
 	}
-	tear_down(c);
-	free(c);
+	end_connection(c);
+	return NULL;
+}
+
+/* Return: a connection that is in the list of the server; NULL: there are too many. */
+static struct connection *add_connection(struct rdma_cm_id *id)
+{
+	struct connection *c = calloc(1, sizeof(*c));
+	bool full;
+
+	if (!c)
+		return NULL;
+	c->id = id;
+	c->opened = (struct opened) { .fd = -1, .peer = c->peer };
+	c->stop = eventfd(0, EFD_CLOEXEC);
 	pthread_mutex_lock(&server.lock);
-	server.connections--;
-	pthread_cond_signal(&server.ended);
+	full = c->stop < 0 || server.connections >= server.config->connections;
+	if (!full) {
+		server.connections++;
+		c->next = server.list;
+		server.list = c;
+	}
 	pthread_mutex_unlock(&server.lock);
+	if (!full)
+		return c;
+	if (c->stop >= 0)
+		close(c->stop);
+	free(c);
 	return NULL;
 }
 
 static void begin_connection(struct rdma_cm_id *id)
 {
-	struct connection *c = calloc(1, sizeof(*c));
+	struct connection *c = add_connection(id);
 	pthread_t thread;
-	bool full;
 
-	pthread_mutex_lock(&server.lock);
-	full = server.connections >= server.config->connections;
-	server.connections += !full;
-	pthread_mutex_unlock(&server.lock);
-	if (!full && c) {
-		c->id = id;
-		c->opened = (struct opened) { .fd = -1, .peer = c->peer };
-		if (!pthread_create(&thread, NULL, connection_thread, c)) {
-			pthread_detach(thread);
-			return;
-		}
+	if (c && !pthread_create(&thread, NULL, connection_thread, c)) {
+		pthread_detach(thread);
+		return;
 	}
-	warn(full ? "refused a connection: there are %u already" :
-	     "refused a connection: not enough memory or threads for more than %u",
-	     server.config->connections);
+	warn("refused a connection: there are %u already, or not enough memory or threads",
+	     server.connections);
 	rdma_reject(id, NULL, 0);
-	rdma_destroy_id(id);
-	free(c);
-	if (!full) {
-		pthread_mutex_lock(&server.lock);
-		server.connections--;
-		pthread_mutex_unlock(&server.lock);
-	}
-}
-
-/* Return: true if an earlier export than number @count has claimed the device of @st. */
-static bool already_claimed(const struct store_config *config, unsigned int count,
-			    const struct stat *st)
-{
-	struct stat other;
-	unsigned int i;
-
-	for (i = 0; i < count; i++)
-		if (config->exports[i].write && !stat(config->exports[i].path, &other) &&
-		    S_ISBLK(other.st_mode) && other.st_rdev == st->st_rdev)
-			return true;
-	return false;
-}
-
-/*
- * Claims the block devices that clients may write, so that this host cannot mount them meanwhile.
- * The claims end with the process.
- */
-static void claim_devices(const struct store_config *config)
-{
-	const struct store_export *export;
-	unsigned int i;
-	struct stat st;
-
-	for (i = 0; i < config->count; i++) {
-		export = &config->exports[i];
-		if (stat(export->path, &st))
-			stop(STORE_FAILED, "%s: %s: %s", export->name, export->path,
-			     strerror(errno));
-		if (!S_ISBLK(st.st_mode) && !S_ISREG(st.st_mode))
-			stop(STORE_FAILED, "%s: %s is neither a file nor a block device",
-			     export->name, export->path);
-		if (S_ISBLK(st.st_mode) && export->write && !already_claimed(config, i, &st) &&
-		    open(export->path, O_RDWR | O_EXCL | O_CLOEXEC) < 0)
-			stop(STORE_FAILED, "%s: %s: %s", export->name, export->path,
-			     errno == EBUSY ? "this host uses the device, for example as a file system" :
-			     strerror(errno));
-	}
+	if (c)
+		end_connection(c);
+	else
+		rdma_destroy_id(id);
 }
 
 /* Return: 0, or -1 with errno. */
@@ -557,8 +632,9 @@ int serve(const struct store_config *config)
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGINT);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
-	claim_devices(config);
+	export_claim(config);
 	listen_for_clients(config);
+	instance_begin(config);
 	warn("%u exports on port %s", config->count, config->port);
 
 	accept_until(signalfd(-1, &signals, SFD_CLOEXEC));
@@ -569,6 +645,7 @@ int serve(const struct store_config *config)
 	while (server.connections)
 		pthread_cond_wait(&server.ended, &server.lock);
 	pthread_mutex_unlock(&server.lock);
+	instance_end();
 	rdma_destroy_ep(server.listen);
 	while ((pool = server.pools)) {
 		server.pools = pool->next;

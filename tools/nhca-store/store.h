@@ -35,6 +35,7 @@ enum {
 	STORE_F_WRITE = 1 << 0,	/* request: open for writing; reply: the export may be written */
 	STORE_F_BLOCK = 1 << 1,	/* reply: the export is a block device */
 	STORE_F_GONE = 1 << 2,	/* reply to STORE_LIST: the server cannot open the file */
+	STORE_F_SYNC = 1 << 3,	/* reply: bytes are durable when their WRITE is acknowledged */
 };
 
 /**
@@ -45,6 +46,9 @@ enum {
  * @flags:   STORE_OPEN: STORE_F_WRITE or 0
  * @index:   STORE_LIST: number of the export, from 0
  * @length:  STORE_WRITE_TAIL: bytes in @data; the tail's length
+ * @session: STORE_OPEN: random number of the client's session, or 0.  Before the server answers, it
+ *           ends all other connections that have opened the export with the same number, and all
+ *           their bytes are on the disk: no packet of a lost connection can change the export.
  * @name:    STORE_OPEN: name of the export, ends with 0
  * @data:    STORE_WRITE_TAIL: the tail; shorter requests end before this member
  */
@@ -55,6 +59,7 @@ struct store_request {
 	uint16_t flags;
 	uint32_t index;
 	uint32_t length;
+	uint64_t session[2];
 	char name[STORE_NAME];
 	uint8_t data[STORE_TAIL];
 };
@@ -64,12 +69,16 @@ struct store_request {
  * @magic:   STORE_MAGIC
  * @version: STORE_VERSION
  * @op:      as in the request
- * @flags:   STORE_LIST, STORE_OPEN: STORE_F_WRITE, STORE_F_BLOCK
+ * @flags:   STORE_LIST, STORE_OPEN: STORE_F_WRITE, STORE_F_BLOCK; STORE_OPEN for writing: also
+ *           STORE_F_SYNC
  * @error:   0, or an errno of Linux; then the members below are 0
  * @rkey:    STORE_OPEN: R_Key of the region
  * @addr:    STORE_OPEN: address of the region's first byte
  * @region:  STORE_OPEN: bytes of the region, a multiple of @unit; 0: there is no region
  * @size:    STORE_LIST, STORE_OPEN: bytes of the export.  The tail follows the region.
+ * @identity: STORE_OPEN: a number of the file or disk, as long as it is the same one
+ * @instance: STORE_OPEN: a number that changes when bytes may be lost that were acknowledged and
+ *           not made durable by STORE_SYNC
  * @unit:    STORE_OPEN: unit of I/O, in bytes; RDMA that begins and ends at a multiple of it is
  *           fastest
  * @length:  STORE_READ_TAIL: bytes in @data
@@ -86,6 +95,8 @@ struct store_reply {
 	uint64_t addr;
 	uint64_t region;
 	uint64_t size;
+	uint64_t identity;
+	uint64_t instance;
 	uint32_t unit;
 	uint32_t length;
 	char name[STORE_NAME];
@@ -190,6 +201,10 @@ int serve(const struct store_config *config);
  * @received: bytes of the reply in @recv; 0: it has not arrived
  * @reads:  number of READs that may be outstanding
  * @open:   the last reply to STORE_OPEN, in host byte order
+ * @quiet:  print no errors; the caller uses @why
+ * @why:    text of the last error
+ * @lost:   the last error was the loss of the connection; another connection may work
+ * @failed: wr_id of the operation that has failed, if the last error of client_poll() was no loss
  */
 struct store_client {
 	struct rdma_cm_id *id;
@@ -203,18 +218,33 @@ struct store_client {
 	uint32_t received;
 	unsigned int reads;
 	struct store_reply open;
+	bool quiet;
+	char why[256];
+	bool lost;
+	uint64_t failed;
 };
 
 /**
- * client_connect - connect to a server, or end the command with a message
- * @c: filled in
+ * client_try_connect - connect to a server
+ * @c: filled in; the function keeps @quiet, and sets all other members
  * @server: SERVER[:PORT]
  * @depth: maximum number of READs and WRITEs that the caller posts at a time
+ *
+ * Return: 0, or -1 with a message in c->why, which is also printed unless c->quiet.
  */
+int client_try_connect(struct store_client *c, const char *server, unsigned int depth);
+
+/* Like client_try_connect(), but an error ends the command. */
 void client_connect(struct store_client *c, const char *server, unsigned int depth);
 
 /* Disconnect, and free all. */
 void client_close(struct store_client *c);
+
+/*
+ * Free all without a wait for the server.  When the function returns, no READ in progress changes
+ * memory of this process any more.
+ */
+void client_drop(struct store_client *c);
 
 /**
  * client_call - send a request and wait for its reply
@@ -222,8 +252,8 @@ void client_close(struct store_client *c);
  * @op: enum store_op
  *
  * The reply is in c->recv, in host byte order.
- * Return: 0; an errno that the server has sent; or EPROTO: the connection is broken (the function
- * has printed why).
+ * Return: 0; an errno that the server has sent; or EPROTO: the connection is broken, with a message
+ * in c->why, which is also printed unless c->quiet.
  */
 int client_call(struct store_client *c, enum store_op op);
 
@@ -238,8 +268,33 @@ int client_send(struct store_client *c, enum store_op op);
 bool client_replied(const struct store_client *c);
 int client_reply(struct store_client *c);
 
-/* Open an export, or end the command with a message.  The reply is in c->open. */
-void client_open(struct store_client *c, const char *name, bool write);
+/**
+ * client_try_open - open an export
+ * @c: the connection
+ * @name: the export
+ * @write: open it for writing
+ * @session: two random numbers, or NULL; see struct store_request
+ *
+ * The reply is in c->open.
+ * Return: as client_call(), but with a message also for errors that the server has sent.
+ */
+int client_try_open(struct store_client *c, const char *name, bool write, const uint64_t *session);
+
+/* Like client_try_open(), but an error ends the command. */
+void client_open(struct store_client *c, const char *name, bool write, const uint64_t *session);
+
+/* Fill in a random session for client_open(). */
+void client_session(uint64_t *session);
+
+/**
+ * client_check_again - check that a new connection has opened what an earlier one had open
+ * @c: the new connection, with its export open
+ * @open: c->open of the earlier connection
+ * @unflushed: the server has acknowledged bytes that no STORE_SYNC has made durable
+ *
+ * Return: 0, or -1 with a message in c->why: the client must not use the export.
+ */
+int client_check_again(struct store_client *c, const struct store_reply *open, bool unflushed);
 
 /**
  * client_rdma - post a READ or WRITE of the open region
@@ -248,7 +303,7 @@ void client_open(struct store_client *c, const char *name, bool write);
  * @offset: offset in the region
  * @buffer, @length, @lkey: local bytes
  * @wr_id: for the completion; below 2^32
- * Return: 0 or an errno.
+ * Return: 0, or an errno after a message as in client_poll().
  */
 int client_rdma(struct store_client *c, enum ibv_wr_opcode opcode, uint64_t offset, uint64_t buffer,
 		uint32_t length, uint32_t lkey, uint64_t wr_id);
@@ -258,12 +313,14 @@ int client_rdma(struct store_client *c, enum ibv_wr_opcode opcode, uint64_t offs
  * @c: the connection
  * @wr_id: output: the @wr_id of client_rdma(); 2^32 or more: the completion belongs to a request
  * @wait: wait until there is a completion
- * Return: 1: @wr_id is set; 0: there is no completion; -1: an operation has failed, and the
- * function has printed why.
+ * Return: 1: @wr_id is set; 0: there is no completion; -1: an operation has failed: c->lost and
+ * c->failed are set, and a message is in c->why, which is also printed unless c->quiet.
  */
 int client_poll(struct store_client *c, uint64_t *wr_id, bool wait);
 
 /* ---- copy.c ---- */
+
+#define STORE_FOREVER	UINT32_MAX
 
 /**
  * struct copy_options - options of get and put
@@ -288,8 +345,11 @@ int put(const char *path, const char *server, const char *name, const struct cop
 
 /**
  * attach - make an export a block device of this host until SIGTERM or SIGINT
+ * @server, @name: the export
+ * @read_only: do not write the export
+ * @timeout: seconds after the loss of the connection until I/O fails; 0: at once; or STORE_FOREVER
  * Return: exit status
  */
-int attach(const char *server, const char *name, bool read_only);
+int attach(const char *server, const char *name, bool read_only, uint32_t timeout);
 
 #endif /* STORE_H */

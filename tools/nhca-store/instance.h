@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * nhca-store: numbers by which a client that connects again knows whether an export is the same,
+ * and whether it still has all bytes that the server has acknowledged.
+ */
+#ifndef STORE_INSTANCE_H
+#define STORE_INSTANCE_H
+
+#include "store.h"
+
+/**
+ * instance_begin - get the number of this server
+ *
+ * The number is the one of the last server with the same address and port if that has ended with
+ * all acknowledged bytes on the disks, and if the host has not been restarted since then.
+ */
+void instance_begin(const struct store_config *config);
+
+/* The server ends.  The next server gets the same number, unless bytes were lost. */
+void instance_end(void);
+
+/* Some bytes of @export that were acknowledged could not be made durable. */
+void instance_lost(const struct store_export *export);
+
+/* Fills in the identity and the instance of an export whose file is open as @fd. */
+void instance_describe(const struct store_export *export, int fd, struct store_reply *reply);
+
+#endif /* STORE_INSTANCE_H */
