@@ -4,15 +4,15 @@
  *
  * The kernel gives each request of the block device a tag, and copies its bytes from or to the
  * tag's part of a buffer.  A READ or WRITE becomes one RDMA READ or WRITE between that part and the
- * export.  A flush becomes a STORE_SYNC.  One io_uring carries the requests of the kernel, and waits
- * for all other events by an epoll.
+ * export.  Flushes, DISCARDs and WRITE ZEROES become requests to the server, one at a time.  One
+ * io_uring carries the requests of the kernel, and waits for all other events by an epoll.
  *
  * If the connection is lost, requests of the kernel wait, and a thread connects again
  * (reconnect.c).  Then all requests that the kernel waits for are repeated, also those that the
  * server may have executed.  This is safe:
  *
- * - A repeated READ gets the bytes again.  A repeated WRITE leaves the same bytes as one.  The
- *   kernel gives no order between requests that are in progress at the same
+ * - A repeated READ gets the bytes again.  A repeated WRITE, DISCARD or WRITE ZEROES leaves the
+ *   same bytes as one.  The kernel gives no order between requests that are in progress at the same
  *   time, and users of the block device do not overwrite a range before an earlier write of it has
  *   ended.  So no request that has ended can lie between the two executions of a repeated one.
  * - The server ends the lost connection before it answers STORE_OPEN of the same session, so the
@@ -24,6 +24,7 @@
  *   without them would become inconsistent, or report a later fsync() as successful.  So all
  *   I/O fails if the instance has changed and acknowledged writes were not flushed.
  */
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -87,7 +88,13 @@ static void settle(struct attached *a)
 
 static bool is_write(const struct attached *a, uint32_t tag)
 {
-	return ublksrv_get_op(&a->requests[tag]) == UBLK_IO_OP_WRITE;
+	switch (ublksrv_get_op(&a->requests[tag])) {
+	case UBLK_IO_OP_WRITE:
+	case UBLK_IO_OP_DISCARD:
+	case UBLK_IO_OP_WRITE_ZEROES:
+		return true;
+	}
+	return false;
 }
 
 static void end_request(struct attached *a, uint32_t tag, int result)
@@ -157,17 +164,12 @@ static void lose(struct attached *a)
 	reconnect_start(r);
 }
 
-/*
- * Begins a STORE_SYNC for all requests that wait for one.  A STORE_SYNC makes durable only bytes
- * that were written before it.  So a request that comes during a STORE_SYNC waits for the next one.
- */
-static void sync_next(struct attached *a)
+/* Begins a STORE_SYNC for all requests that wait for one.  Return: false if there is none. */
+static bool begin_sync(struct attached *a)
 {
 	bool any = false;
 	uint32_t tag;
 
-	if (a->calling || a->state != CONNECTED)
-		return;
 	for (tag = 0; tag < TAGS; tag++) {
 		if (a->wait[tag] == SYNC) {
 			a->wait[tag] = IN_SYNC;
@@ -175,22 +177,69 @@ static void sync_next(struct attached *a)
 		}
 	}
 	if (!any)
-		return;
+		return false;
+	a->ranges_next = true;
 	a->syncing = a->acknowledged;
 	a->calling = true;
 	if (client_send(&a->c, STORE_SYNC))
 		lose(a);
+	return true;
+}
+
+/* Begins the next STORE_DISCARD or STORE_ZERO.  Return: false if no request waits for one. */
+static bool begin_range(struct attached *a)
+{
+	const struct ublksrv_io_desc *request;
+	bool discard, unmap;
+	uint32_t i, tag;
+
+	for (i = 0; i < TAGS; i++)
+		if (a->wait[(a->range_tag + i) % TAGS] == RANGE)
+			break;
+	if (i == TAGS)
+		return false;
+	tag = (a->range_tag + i) % TAGS;
+	request = &a->requests[tag];
+	discard = ublksrv_get_op(request) == UBLK_IO_OP_DISCARD;
+	unmap = !discard && !(request->op_flags & UBLK_IO_F_NOUNMAP);
+	a->wait[tag] = IN_RANGE;
+	a->range_tag = tag + 1;
+	a->ranges_next = false;
+	a->calling = true;
+	a->c.send->flags = htole16(unmap ? STORE_F_UNMAP : 0);
+	a->c.send->offset = htole64(request->start_sector << 9);
+	a->c.send->bytes = htole64((uint64_t)request->nr_sectors << 9);
+	if (client_send(&a->c, discard ? STORE_DISCARD : STORE_ZERO))
+		lose(a);
+	return true;
 }
 
 /*
- * A write was acknowledged.  After a write with FUA, a STORE_SYNC makes its bytes durable.
+ * Begins the next request to the server, if none is in progress.  A STORE_SYNC makes durable only
+ * bytes that were written before it.  So a flush that comes during a STORE_SYNC waits for another.
+ */
+static void call_next(struct attached *a)
+{
+	if (a->calling || a->state != CONNECTED)
+		return;
+	if (a->ranges_next) {
+		if (!begin_range(a))
+			begin_sync(a);
+	} else if (!begin_sync(a)) {
+		begin_range(a);
+	}
+}
+
+/*
+ * A request that writes was acknowledged.  After a write with FUA, a STORE_SYNC makes its bytes
+ * durable.
  */
 static void end_write(struct attached *a, uint32_t tag)
 {
 	if (!(a->c.open.flags & STORE_F_SYNC)) {
 		if (a->requests[tag].op_flags & UBLK_IO_F_FUA) {
 			a->wait[tag] = SYNC;
-			sync_next(a);
+			call_next(a);
 			return;
 		}
 		a->acknowledged++;
@@ -198,30 +247,42 @@ static void end_write(struct attached *a, uint32_t tag)
 	end_good(a, tag);
 }
 
-static void end_sync(struct attached *a)
+/* The server has replied to the request of @tag. */
+static void end_call_of(struct attached *a, uint32_t tag, int error)
+{
+	if (!error) {
+		if (a->wait[tag] == IN_RANGE)
+			end_write(a, tag);
+		else
+			end_good(a, tag);
+		return;
+	}
+	settle(a);
+	/* After EOPNOTSUPP the kernel writes zeros by itself. */
+	end_request(a, tag, error == EOPNOTSUPP && a->wait[tag] == IN_RANGE ? -error : -EIO);
+}
+
+static void end_call(struct attached *a)
 {
 	int error = client_reply(&a->c);
+	bool sync = a->c.send->op == STORE_SYNC;
 	uint32_t tag;
 
 	if (error == EPROTO) {
 		lose(a);
 		return;
 	}
-	a->calling = false;
-	if (error)
-		warn("/dev/ublkb%u: the server cannot make written bytes durable: %s", a->id,
-		     strerror(error));
-	else
+	if (sync && !error)
 		a->durable = a->syncing;
-	for (tag = 0; tag < TAGS; tag++) {
-		if (a->wait[tag] != IN_SYNC)
-			continue;
-		if (error)
-			end_request(a, tag, -EIO);
-		else
-			end_good(a, tag);
-	}
-	sync_next(a);
+	if (error && error != EOPNOTSUPP)
+		warn("/dev/ublkb%u: the server cannot %s: %s", a->id, sync ?
+		     "make written bytes durable" : "discard or write zeros", strerror(error));
+	for (tag = 0; tag < TAGS; tag++)
+		if (a->wait[tag] == IN_SYNC || a->wait[tag] == IN_RANGE)
+			end_call_of(a, tag, error);
+	/* not before, because call_next() changes a->wait[] */
+	a->calling = false;
+	call_next(a);
 }
 
 /* Begins a request of the kernel, or repeats it on another connection. */
@@ -243,7 +304,12 @@ static void begin_request(struct attached *a, uint32_t tag)
 		break;
 	case UBLK_IO_OP_FLUSH:
 		a->wait[tag] = SYNC;
-		sync_next(a);
+		call_next(a);
+		break;
+	case UBLK_IO_OP_DISCARD:
+	case UBLK_IO_OP_WRITE_ZEROES:
+		a->wait[tag] = RANGE;
+		call_next(a);
 		break;
 	default:
 		end_request(a, tag, -EOPNOTSUPP);
@@ -286,7 +352,7 @@ static void poll_all(struct attached *a)
 			else
 				end_good(a, wr_id);
 		} else if (a->calling && client_replied(&a->c)) {
-			end_sync(a);
+			end_call(a);
 		}
 		if (a->state != CONNECTED)
 			return;

@@ -72,6 +72,8 @@ enum wait {
 	RDMA,		/* completion of its READ or WRITE */
 	SYNC,		/* a STORE_SYNC that has not begun yet */
 	IN_SYNC,	/* the STORE_SYNC in progress */
+	RANGE,		/* its STORE_DISCARD or STORE_ZERO has not begun yet */
+	IN_RANGE,	/* its STORE_DISCARD or STORE_ZERO is in progress */
 };
 
 /**
@@ -94,7 +96,9 @@ enum wait {
  * @buffer: REQUEST_BYTES for each tag
  * @wait:   by tag
  * @refused: by tag: the server has refused the request once
- * @calling: a STORE_SYNC is in progress
+ * @calling: a request to the server is in progress
+ * @ranges_next: the next request to the server is for a range, if one waits
+ * @range_tag: the tag from which the search for the next request for a range begins
  * @acknowledged: number of writing requests of the kernel that have succeeded
  * @durable: as many of them were made durable
  * @syncing: value of @acknowledged when the STORE_SYNC in progress began
@@ -125,6 +129,8 @@ struct attached {
 	enum wait wait[TAGS];
 	bool refused[TAGS];
 	bool calling;
+	bool ranges_next;
+	uint32_t range_tag;
 	uint64_t acknowledged;
 	uint64_t durable;
 	uint64_t syncing;

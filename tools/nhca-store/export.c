@@ -5,14 +5,17 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <linux/falloc.h>
 #include <linux/fs.h>
 #include <linux/stat.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "export.h"
 #include "instance.h"
@@ -63,6 +66,32 @@ static int unit_of(int fd, bool block, uint32_t *unit)
 		return EOPNOTSUPP;
 	*unit = stx.stx_dio_offset_align;
 	return 0;
+}
+
+/* Return: true if the block device frees blocks. */
+static bool disk_discards(int fd)
+{
+	unsigned long long most = 0;
+	char path[80];
+	struct stat st;
+	unsigned int i;
+	FILE *file;
+
+	if (fstat(fd, &st))
+		return false;
+	/* A partition has its queue in the folder of its disk. */
+	for (i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/%squeue/discard_max_bytes",
+			 major(st.st_rdev), minor(st.st_rdev), i ? "../" : "");
+		file = fopen(path, "re");
+		if (!file)
+			continue;
+		if (fscanf(file, "%llu", &most) != 1)
+			most = 0;
+		fclose(file);
+		break;
+	}
+	return most;
 }
 
 void export_describe(const struct store_export *export, struct store_reply *reply)
@@ -184,6 +213,23 @@ void export_claim(const struct store_config *config)
 	}
 }
 
+/* Return: STORE_F_DISCARD and STORE_F_ZERO, if they work. */
+static uint16_t range_flags(const struct opened *o)
+{
+	struct stat st;
+
+	if (!o->write || !o->region)
+		return 0;
+	if (o->block)
+		return STORE_F_ZERO | (disk_discards(o->fd) ? STORE_F_DISCARD : 0);
+	/* There is nothing to free behind the end of the file, so this is only a test. */
+	if (fstat(o->fd, &st) ||
+	    fallocate(o->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		      st.st_size - st.st_size % STORE_TAIL + STORE_TAIL, STORE_TAIL))
+		return 0;
+	return STORE_F_ZERO | STORE_F_DISCARD;
+}
+
 int export_open(struct opened *o, struct ibv_pd *pd, struct nhcadv_direct_pool *pool,
 		struct store_reply *reply)
 {
@@ -191,6 +237,7 @@ int export_open(struct opened *o, struct ibv_pd *pd, struct nhcadv_direct_pool *
 	int error;
 
 	o->unit = 0;
+	o->error = 0;
 	o->fd = open(o->export->path, (o->write ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
 	if (o->fd < 0) {
 		warn_errno("%s: %s", o->export->name, o->export->path);
@@ -209,7 +256,7 @@ int export_open(struct opened *o, struct ibv_pd *pd, struct nhcadv_direct_pool *
 		goto failed;
 	}
 	reply->flags = (o->write ? STORE_F_WRITE : 0) | (o->block ? STORE_F_BLOCK : 0) |
-		(o->write && o->export->sync ? STORE_F_SYNC : 0);
+		(o->write && o->export->sync ? STORE_F_SYNC : 0) | range_flags(o);
 	instance_describe(o->export, o->fd, reply);
 	reply->rkey = o->region ? o->region->rkey : 0;
 	reply->region = o->bytes;
@@ -238,12 +285,15 @@ void export_close(struct opened *o)
 
 int export_sync(struct opened *o)
 {
-	int error = 0;
+	int error = 0, earlier = o->error;
 
 	if (!o->export || !o->write)
 		return EBADF;
+	o->error = 0;
 	if (o->region)
 		error = direct_sync(o->region);
+	if (!error)
+		error = earlier;
 	if (fdatasync(o->fd) && !error)
 		error = errno;
 	if (error)
@@ -278,4 +328,45 @@ int export_write_tail(struct opened *o, const uint8_t *data, uint32_t length)
 	if (done < 0)
 		return errno;
 	return done == length ? 0 : EIO;
+}
+
+static int discard_or_zero(struct opened *o, enum store_op op, bool unmap, uint64_t at,
+			   uint64_t bytes)
+{
+	uint64_t range[2] = { at, bytes };
+
+	if (o->block)
+		return ioctl(o->fd, op == STORE_DISCARD ? BLKDISCARD : BLKZEROOUT, range);
+	/* A hole has zeros, too.  Some file systems have no other way to write zeros. */
+	if (op == STORE_ZERO && !unmap) {
+		if (!fallocate(o->fd, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE, at, bytes))
+			return 0;
+		if (errno != EOPNOTSUPP)
+			return -1;
+	}
+	return fallocate(o->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, bytes);
+}
+
+int export_range(struct opened *o, enum store_op op, bool unmap, uint64_t offset, uint64_t bytes)
+{
+	int error;
+
+	if (!o->export || !o->write)
+		return EBADF;
+	if (!bytes || offset > o->bytes || bytes > o->bytes - offset)
+		return EINVAL;
+	if ((offset | bytes) % 512 || offset % o->unit || bytes % o->unit)
+		return EINVAL;
+	/* Blocks of the pool that have earlier bytes of the range must be on the disk before. */
+	error = direct_sync(o->region);
+	o->error = error ? error : o->error;
+	if (!error && discard_or_zero(o, op, unmap, o->export->offset + offset, bytes))
+		error = errno;
+	/* In this case the client takes the end of the request for durable. */
+	if (!error && o->export->sync && fdatasync(o->fd))
+		error = errno;
+	if (error && error != EOPNOTSUPP)
+		warn("%s: %s: cannot discard or write zeros: %s", o->peer, o->export->name,
+		     strerror(error));
+	return error;
 }

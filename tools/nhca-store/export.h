@@ -18,6 +18,7 @@
  * @bytes:  bytes of the region
  * @unit:   unit of direct I/O
  * @block:  the file is a block device
+ * @error:  errno of a sync that no STORE_SYNC has reported yet
  * @tail:   bytes after the region, less than STORE_TAIL
  */
 struct opened {
@@ -29,6 +30,7 @@ struct opened {
 	uint64_t bytes;
 	uint32_t unit;
 	bool block;
+	int error;
 	uint32_t tail;
 };
 
@@ -63,5 +65,18 @@ void export_close(struct opened *o);
 int export_sync(struct opened *o);
 int export_read_tail(struct opened *o, struct store_reply *reply);
 int export_write_tail(struct opened *o, const uint8_t *data, uint32_t length);
+
+/**
+ * export_range - execute STORE_DISCARD or STORE_ZERO
+ * @o: the export
+ * @op: STORE_DISCARD or STORE_ZERO
+ * @unmap: STORE_ZERO: the disk may free the blocks
+ * @offset, @bytes: the range, which the function checks
+ *
+ * When the function returns 0, a READ of the range does not get earlier bytes any more
+ * (STORE_ZERO), and no earlier WRITE changes the range any more.
+ * Return: 0 or an errno; EOPNOTSUPP: the file system or disk has no such function.
+ */
+int export_range(struct opened *o, enum store_op op, bool unmap, uint64_t offset, uint64_t bytes);
 
 #endif /* STORE_EXPORT_H */

@@ -233,6 +233,16 @@ static int answer_open(struct connection *c, const struct store_request *request
 	return error;
 }
 
+static int answer_range(struct connection *c, const struct store_request *request)
+{
+	uint16_t flags = le16toh(request->flags);
+
+	if (flags & ~STORE_F_UNMAP)
+		return EOPNOTSUPP;
+	return export_range(&c->opened, request->op, flags & STORE_F_UNMAP,
+			    le64toh(request->offset), le64toh(request->bytes));
+}
+
 static int answer_write_tail(struct connection *c, const struct store_request *request,
 			     uint32_t received)
 {
@@ -264,6 +274,9 @@ static int answer(struct connection *c, const struct store_request *request, uin
 		return export_read_tail(&c->opened, reply);
 	case STORE_WRITE_TAIL:
 		return answer_write_tail(c, request, received);
+	case STORE_DISCARD:
+	case STORE_ZERO:
+		return answer_range(c, request);
 	}
 	return EOPNOTSUPP;
 }

@@ -29,6 +29,8 @@ enum store_op {
 	STORE_SYNC = 3,		/* make durable all bytes that were written before the request */
 	STORE_READ_TAIL = 4,	/* read the tail of the open export */
 	STORE_WRITE_TAIL = 5,	/* write the tail of the open export */
+	STORE_DISCARD = 6,	/* the bytes of a range of the region are not needed any more */
+	STORE_ZERO = 7,		/* write zeros to a range of the region */
 };
 
 enum {
@@ -36,6 +38,9 @@ enum {
 	STORE_F_BLOCK = 1 << 1,	/* reply: the export is a block device */
 	STORE_F_GONE = 1 << 2,	/* reply to STORE_LIST: the server cannot open the file */
 	STORE_F_SYNC = 1 << 3,	/* reply: bytes are durable when their WRITE is acknowledged */
+	STORE_F_DISCARD = 1 << 4,	/* reply: STORE_DISCARD works */
+	STORE_F_ZERO = 1 << 5,	/* reply: STORE_ZERO works */
+	STORE_F_UNMAP = 1 << 6,	/* request STORE_ZERO: the disk may free the blocks */
 };
 
 /**
@@ -43,12 +48,14 @@ enum {
  * @magic:   STORE_MAGIC
  * @version: STORE_VERSION
  * @op:      enum store_op
- * @flags:   STORE_OPEN: STORE_F_WRITE or 0
+ * @flags:   STORE_OPEN: STORE_F_WRITE or 0; STORE_ZERO: STORE_F_UNMAP or 0
  * @index:   STORE_LIST: number of the export, from 0
  * @length:  STORE_WRITE_TAIL: bytes in @data; the tail's length
  * @session: STORE_OPEN: random number of the client's session, or 0.  Before the server answers, it
  *           ends all other connections that have opened the export with the same number, and all
  *           their bytes are on the disk: no packet of a lost connection can change the export.
+ * @offset, @bytes: STORE_DISCARD, STORE_ZERO: a range of the region, in multiples of 512 and of the
+ *           unit of I/O
  * @name:    STORE_OPEN: name of the export, ends with 0
  * @data:    STORE_WRITE_TAIL: the tail; shorter requests end before this member
  */
@@ -60,6 +67,8 @@ struct store_request {
 	uint32_t index;
 	uint32_t length;
 	uint64_t session[2];
+	uint64_t offset;
+	uint64_t bytes;
 	char name[STORE_NAME];
 	uint8_t data[STORE_TAIL];
 };
@@ -70,7 +79,7 @@ struct store_request {
  * @version: STORE_VERSION
  * @op:      as in the request
  * @flags:   STORE_LIST, STORE_OPEN: STORE_F_WRITE, STORE_F_BLOCK; STORE_OPEN for writing: also
- *           STORE_F_SYNC
+ *           STORE_F_SYNC, STORE_F_DISCARD, STORE_F_ZERO
  * @error:   0, or an errno of Linux; then the members below are 0
  * @rkey:    STORE_OPEN: R_Key of the region
  * @addr:    STORE_OPEN: address of the region's first byte

@@ -21,6 +21,13 @@
 /* ublksrv_ctrl_dev_info.ublksrv_flags of devices of this command */
 #define OURS		0x6e68636173746f72
 
+/*
+ * Maximum bytes of a DISCARD, and of a WRITE ZEROES.  A disk may have to write the zeros, and
+ * flushes wait meanwhile.
+ */
+#define DISCARD_BYTES	(1u << 30)
+#define ZERO_BYTES	(64u << 20)
+
 /* The command numbers that kernels since 6.4 expect; older ones expect the plain numbers */
 #define CONTROL_READ(number)	_IOR('u', (number), struct ublksrv_ctrl_cmd)
 #define CONTROL_WRITE(number)	_IOWR('u', (number), struct ublksrv_ctrl_cmd)
@@ -143,9 +150,12 @@ static unsigned int unit_shift(uint32_t unit)
 static void set_parameters(struct attached *a, bool read_only)
 {
 	const struct store_reply *open = &a->c.open;
+	bool discard = !read_only && open->flags & STORE_F_DISCARD;
+	bool zero = !read_only && open->flags & STORE_F_ZERO;
 	struct ublk_params params = {
 		.len = sizeof(params),
-		.types = UBLK_PARAM_TYPE_BASIC,
+		.types = UBLK_PARAM_TYPE_BASIC |
+			(discard || zero ? UBLK_PARAM_TYPE_DISCARD : 0),
 		.basic = {
 			.attrs = read_only ? UBLK_ATTR_READ_ONLY :
 				UBLK_ATTR_VOLATILE_CACHE | UBLK_ATTR_FUA,
@@ -155,6 +165,12 @@ static void set_parameters(struct attached *a, bool read_only)
 			.io_opt_shift = __builtin_ctz(REQUEST_BYTES),
 			.max_sectors = REQUEST_BYTES >> 9,
 			.dev_sectors = open->region >> 9,
+		},
+		.discard = {
+			.discard_granularity = 4096,
+			.max_discard_sectors = discard ? DISCARD_BYTES >> 9 : 0,
+			.max_write_zeroes_sectors = zero ? ZERO_BYTES >> 9 : 0,
+			.max_discard_segments = 1,
 		},
 	};
 	int error = control(a, UBLK_CMD_SET_PARAMS, &params, sizeof(params), 0);
