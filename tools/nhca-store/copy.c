@@ -3,6 +3,7 @@
  * nhca-store: the client's commands that list and copy.
  */
 #define _GNU_SOURCE
+#include <ctype.h>
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -29,6 +30,8 @@
 /**
  * struct copy - a copy in progress
  * @c:      the connection
+ * @server, @name, @options: arguments of the command
+ * @session: of all connections of this copy
  * @read:   from the server (get), or to the server (put)
  * @fd:     local file
  * @stream: @fd has no offsets (standard input or output, pipe)
@@ -36,15 +39,21 @@
  * @start:  byte of the local file at which the copy begins
  * @length: bytes to copy by RDMA, without the export's tail
  * @buffer, @mr: DEPTH * CHUNK bytes and their region.  With --direct: no @buffer; @mr is the region
- *          of the local file, whose addresses are offsets from @start
+ *          of the local file, whose addresses are offsets from @start, and @pool its pool
  * @lengths: bytes of the operation in each slot
+ * @oldest: slot of the oldest operation in progress
  * @begun:  bytes whose operation was posted
  * @done:   bytes that have been copied
  * @outstanding: operations in progress; they complete in order
+ * @lost:   when the connection was lost, ms; 0: the server has answered since then
  * @progress: when the progress was shown last, ms; @since: when the copy began
  */
 struct copy {
 	struct store_client c;
+	const char *server;
+	const char *name;
+	const struct copy_options *options;
+	uint64_t session[2];
 	bool read;
 	int fd;
 	bool stream;
@@ -53,10 +62,13 @@ struct copy {
 	uint64_t length;
 	uint8_t *buffer;
 	struct ibv_mr *mr;
+	struct nhcadv_direct_pool *pool;
 	uint32_t lengths[DEPTH];
+	unsigned int oldest;
 	uint64_t begun;
 	uint64_t done;
 	unsigned int outstanding;
+	uint64_t lost;
 	bool show;
 	uint64_t since;
 	uint64_t progress;
@@ -114,75 +126,18 @@ static int move_all(const struct copy *copy, uint8_t *at, size_t length, uint64_
 	return 0;
 }
 
-/* Posts the next operation.  Return: 0 or -1. */
-static int begin_next(struct copy *copy, unsigned int slot)
+/* Posts the operation of a slot, @at bytes after the begin of the copy.  Return: 0 or an errno. */
+static int post(struct copy *copy, unsigned int slot, uint64_t at)
 {
-	uint64_t left = copy->length - copy->begun, address = copy->begun;
-	uint32_t length = left < CHUNK ? left : CHUNK;
-	int error;
+	uint64_t address = copy->buffer ? (uintptr_t)copy->buffer + (uint64_t)slot * CHUNK : at;
 
-	if (copy->buffer) {
-		address = (uintptr_t)copy->buffer + (uint64_t)slot * CHUNK;
-		if (!copy->read && move_all(copy, (void *)(uintptr_t)address, length,
-					    copy->start + copy->begun)) {
-			warn_errno("cannot read the file");
-			return -1;
-		}
-	}
-	error = client_rdma(&copy->c, copy->read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE,
-			    copy->offset + copy->begun, address, length, copy->mr->lkey, slot);
-	if (error) {
-		warn("cannot post a work request: %s", strerror(error));
-		return -1;
-	}
-	copy->lengths[slot] = length;
-	copy->begun += length;
-	copy->outstanding++;
-	return 0;
-}
-
-/* Waits for the oldest operation.  Return: 0 or -1. */
-static int end_oldest(struct copy *copy)
-{
-	uint64_t slot;
-
-	if (client_poll(&copy->c, &slot, true) < 0)
-		return -1;
-	copy->outstanding--;
-	if (copy->read && copy->buffer &&
-	    move_all(copy, copy->buffer + slot * CHUNK, copy->lengths[slot],
-		     copy->start + copy->done)) {
-		warn_errno("cannot write the file");
-		return -1;
-	}
-	copy->done += copy->lengths[slot];
-	show_progress(copy, false);
-	return 0;
-}
-
-static int copy_region(struct copy *copy)
-{
-	unsigned int depth = DEPTH, next = 0;
-
-	if (copy->read && copy->c.reads < DEPTH)
-		depth = copy->c.reads;
-	copy->since = now_ms();
-	while (copy->done < copy->length) {
-		if (copy->begun < copy->length && copy->outstanding < depth) {
-			if (begin_next(copy, next))
-				return -1;
-			next = (next + 1) % DEPTH;
-		} else if (end_oldest(copy)) {
-			return -1;
-		}
-	}
-	show_progress(copy, true);
-	return 0;
+	return client_rdma(&copy->c, copy->read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE,
+			   copy->offset + at, address, copy->lengths[slot], copy->mr->lkey, slot);
 }
 
 static void use_buffer(struct copy *copy)
 {
-	if (posix_memalign((void **)&copy->buffer, 4096, DEPTH * CHUNK))
+	if (!copy->buffer && posix_memalign((void **)&copy->buffer, 4096, DEPTH * CHUNK))
 		stop(STORE_FAILED, "not enough memory");
 	copy->mr = ibv_reg_mr(copy->c.pd, copy->buffer, DEPTH * CHUNK,
 			      IBV_ACCESS_LOCAL_WRITE);
@@ -203,7 +158,8 @@ static void use_file(struct copy *copy)
 
 	errno = EOPNOTSUPP;
 	if (direct_load())
-		attr.pool = direct_alloc_pool(copy->c.id->verbs, BLOCKS);
+		copy->pool = direct_alloc_pool(copy->c.id->verbs, BLOCKS);
+	attr.pool = copy->pool;
 	if (attr.pool)
 		copy->mr = direct_reg_file(copy->c.pd, &attr);
 	if (!copy->mr)
@@ -213,9 +169,174 @@ static void use_file(struct copy *copy)
 		     strerror(errno));
 }
 
-/* Checks the range of the options, and sets the part of it that is in the region. */
-static uint64_t set_range(struct copy *copy, const struct copy_options *options, uint64_t length)
+static void register_local(struct copy *copy)
 {
+	if (copy->length && copy->options->direct)
+		use_file(copy);
+	else if (copy->length)
+		use_buffer(copy);
+}
+
+/* Deregisters the local memory or file.  Return: 0 or -1. */
+static int deregister_local(struct copy *copy)
+{
+	int error = 0;
+
+	if (copy->mr && copy->pool && copy->read)
+		error = direct_sync(copy->mr);
+	if (copy->mr)
+		ibv_dereg_mr(copy->mr);
+	if (copy->pool)
+		direct_free_pool(copy->pool);
+	copy->mr = NULL;
+	copy->pool = NULL;
+	if (error)
+		warn("the local disk has failed: %s", strerror(error));
+	return error ? -1 : 0;
+}
+
+/*
+ * Tries to connect again until the time is over.  Bytes that were written may be lost if the
+ * server's instance has changed, and a pipe cannot be read again.
+ * Return: 0, or -1 after a message
+ */
+static int connect_again(struct copy *copy)
+{
+	const struct store_reply before = copy->c.open;
+	unsigned int delay = 1;
+
+	if (!copy->lost)
+		copy->lost = now_ms();
+	copy->c.quiet = true;
+	for (;;) {
+		if (!client_try_connect(&copy->c, copy->server, DEPTH)) {
+			if (!client_try_open(&copy->c, copy->name, !copy->read, copy->session))
+				break;
+			client_drop(&copy->c);
+		}
+		if (copy->options->timeout != STORE_FOREVER &&
+		    now_ms() - copy->lost > copy->options->timeout * 1000ull) {
+			warn("%s", copy->c.why);
+			return -1;
+		}
+		sleep(delay);
+		delay = delay < 5 ? 2 * delay : 10;
+	}
+	if (client_check_again(&copy->c, &before, !copy->read && copy->done)) {
+		warn("%s", copy->c.why);
+		return -1;
+	}
+	copy->c.quiet = false;
+	return 0;
+}
+
+/*
+ * An operation or request has failed.  If the connection is lost and the command has a timeout,
+ * connects again and repeats the operations in progress, which is safe: nobody else may write the
+ * range, and the server ends the lost connection before the new one.
+ * Return: 0, or -1 if the copy has failed.
+ */
+static int recover(struct copy *copy)
+{
+	uint64_t at = copy->done;
+	unsigned int i, slot;
+
+	if (!copy->c.lost || !copy->options->timeout || deregister_local(copy))
+		return -1;
+	client_drop(&copy->c);
+	if (connect_again(copy))
+		return -1;
+	register_local(copy);
+	for (i = 0; i < copy->outstanding; i++) {
+		slot = (copy->oldest + i) % DEPTH;
+		if (post(copy, slot, at))
+			return -1;
+		at += copy->lengths[slot];
+	}
+	warn("connected again");
+	return 0;
+}
+
+/* Begins the next operation.  Return: 0 or -1. */
+static int begin_next(struct copy *copy)
+{
+	unsigned int slot = (copy->oldest + copy->outstanding) % DEPTH;
+	uint64_t left = copy->length - copy->begun;
+
+	copy->lengths[slot] = left < CHUNK ? left : CHUNK;
+	if (copy->buffer && !copy->read &&
+	    move_all(copy, copy->buffer + (uint64_t)slot * CHUNK, copy->lengths[slot],
+		     copy->start + copy->begun)) {
+		warn_errno("cannot read the file");
+		return -1;
+	}
+	copy->outstanding++;
+	copy->begun += copy->lengths[slot];
+	return post(copy, slot, copy->begun - copy->lengths[slot]) ? recover(copy) : 0;
+}
+
+/* Waits for the oldest operation.  Return: 0 or -1. */
+static int end_oldest(struct copy *copy)
+{
+	unsigned int slot = copy->oldest;
+	uint64_t wr_id;
+
+	if (client_poll(&copy->c, &wr_id, true) < 0)
+		return recover(copy);
+	copy->lost = 0;
+	copy->oldest = (slot + 1) % DEPTH;
+	copy->outstanding--;
+	if (copy->read && copy->buffer &&
+	    move_all(copy, copy->buffer + (uint64_t)slot * CHUNK, copy->lengths[slot],
+		     copy->start + copy->done)) {
+		warn_errno("cannot write the file");
+		return -1;
+	}
+	copy->done += copy->lengths[slot];
+	show_progress(copy, false);
+	return 0;
+}
+
+static int copy_region(struct copy *copy)
+{
+	unsigned int depth = DEPTH;
+
+	if (copy->read && copy->c.reads < DEPTH)
+		depth = copy->c.reads;
+	copy->since = now_ms();
+	while (copy->done < copy->length) {
+		if (copy->begun < copy->length && copy->outstanding < depth) {
+			if (begin_next(copy))
+				return -1;
+		} else if (end_oldest(copy)) {
+			return -1;
+		}
+	}
+	show_progress(copy, true);
+	return 0;
+}
+
+/*
+ * Sends a request, with @length bytes for STORE_WRITE_TAIL, and repeats it if the connection is
+ * lost.
+ * Return: as client_call()
+ */
+static int call(struct copy *copy, enum store_op op, const uint8_t *data, uint32_t length)
+{
+	int error;
+
+	do {
+		copy->c.send->length = htole32(length);
+		memcpy(copy->c.send->data, data, length);
+		error = client_call(&copy->c, op);
+	} while (error == EPROTO && !recover(copy));
+	return error;
+}
+
+/* Checks the range of the options, and sets the part of it that is in the region. */
+static uint64_t set_range(struct copy *copy, uint64_t length)
+{
+	const struct copy_options *options = copy->options;
 	const struct store_reply *open = &copy->c.open;
 
 	if (options->offset > open->size || length > open->size - options->offset)
@@ -243,7 +364,7 @@ static int copy_tail(struct copy *copy, uint64_t length)
 
 	if (!rest)
 		return 0;
-	error = client_call(&copy->c, STORE_READ_TAIL);
+	error = call(copy, STORE_READ_TAIL, NULL, 0);
 	if (error || copy->c.recv->length != open->size - open->region) {
 		if (error != EPROTO)
 			warn("the server cannot read the end of the export: %s", strerror(error));
@@ -256,9 +377,7 @@ static int copy_tail(struct copy *copy, uint64_t length)
 	}
 	if (copy->read)
 		return 0;
-	copy->c.send->length = htole32(open->size - open->region);
-	memcpy(copy->c.send->data, tail, open->size - open->region);
-	error = client_call(&copy->c, STORE_WRITE_TAIL);
+	error = call(copy, STORE_WRITE_TAIL, tail, open->size - open->region);
 	if (error && error != EPROTO)
 		warn("the server cannot write the end of the export: %s", strerror(error));
 	return error ? -1 : 0;
@@ -273,16 +392,19 @@ static bool is_stream(int fd)
 int get(const char *server, const char *name, const char *path, const struct copy_options *options)
 {
 	bool out = !strcmp(path, "-");
-	struct copy copy = { .read = true };
+	struct copy copy = {
+		.server = server, .name = name, .options = options, .read = true,
+	};
 	uint64_t length;
 	struct stat st;
 
 	client_connect(&copy.c, server, DEPTH);
-	client_open(&copy.c, name, false, NULL);
+	client_session(copy.session);
+	client_open(&copy.c, name, false, copy.session);
 	length = options->length;
 	if (length == UINT64_MAX && options->offset <= copy.c.open.size)
 		length = copy.c.open.size - options->offset;
-	length = set_range(&copy, options, length);
+	length = set_range(&copy, length);
 
 	copy.fd = out ? STDOUT_FILENO : open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	if (copy.fd < 0 || fstat(copy.fd, &st))
@@ -292,18 +414,11 @@ int get(const char *server, const char *name, const char *path, const struct cop
 		stop(STORE_FAILED, "%s: %s", path, strerror(errno));
 	if (out && !copy.stream)
 		copy.start = lseek(copy.fd, 0, SEEK_CUR);
-	if (copy.length && options->direct)
-		use_file(&copy);
-	else if (copy.length)
-		use_buffer(&copy);
+	register_local(&copy);
 	if ((copy.length && copy_region(&copy)) || copy_tail(&copy, length))
 		return STORE_FAILED;
-	if (copy.mr && !copy.buffer && direct_sync(copy.mr)) {
-		warn("%s: the local disk has failed", path);
+	if (deregister_local(&copy))
 		return STORE_FAILED;
-	}
-	if (copy.mr)
-		ibv_dereg_mr(copy.mr);
 	client_close(&copy.c);
 	free(copy.buffer);
 	if (!out && close(copy.fd)) {
@@ -333,7 +448,7 @@ static uint64_t bytes_of(int fd)
 int put(const char *path, const char *server, const char *name, const struct copy_options *options)
 {
 	bool in = !strcmp(path, "-");
-	struct copy copy = { };
+	struct copy copy = { .server = server, .name = name, .options = options };
 	uint64_t length;
 	int error;
 
@@ -350,26 +465,35 @@ int put(const char *path, const char *server, const char *name, const struct cop
 		stop(STORE_MISUSED, "input from a pipe needs --length");
 
 	client_connect(&copy.c, server, DEPTH);
-	client_open(&copy.c, name, true, NULL);
-	set_range(&copy, options, length);
-	if (copy.length && options->direct)
-		use_file(&copy);
-	else if (copy.length)
-		use_buffer(&copy);
+	client_session(copy.session);
+	client_open(&copy.c, name, true, copy.session);
+	set_range(&copy, length);
+	register_local(&copy);
 	if ((copy.length && copy_region(&copy)) || copy_tail(&copy, length))
 		return STORE_FAILED;
-	error = client_call(&copy.c, STORE_SYNC);
+	error = call(&copy, STORE_SYNC, NULL, 0);
 	if (error) {
 		if (error != EPROTO)
 			warn("%s: the server cannot write all bytes to its disk: %s", name,
 			     strerror(error));
 		return STORE_FAILED;
 	}
-	if (copy.mr)
-		ibv_dereg_mr(copy.mr);
+	deregister_local(&copy);
 	client_close(&copy.c);
 	free(copy.buffer);
 	return 0;
+}
+
+/* The server may have sent anything as a name. */
+static void print_name(const char *name)
+{
+	char text[STORE_NAME];
+	unsigned int i;
+
+	for (i = 0; name[i]; i++)
+		text[i] = isgraph((unsigned char)name[i]) ? name[i] : '?';
+	text[i] = 0;
+	printf("%-24s", text);
 }
 
 int list(const char *server)
@@ -388,7 +512,8 @@ int list(const char *server)
 			break;
 		if (error)
 			return STORE_FAILED;
-		printf("%-24s %s %s", reply->name, reply->flags & STORE_F_WRITE ? "rw" : "ro",
+		print_name(reply->name);
+		printf(" %s %s", reply->flags & STORE_F_WRITE ? "rw" : "ro",
 		       reply->flags & STORE_F_BLOCK ? "device" : "file  ");
 		if (reply->flags & STORE_F_GONE)
 			puts(" not available");

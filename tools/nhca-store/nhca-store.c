@@ -93,7 +93,7 @@ static const char usage[] =
 	"  -r, --read-only      the block device cannot be written\n"
 	"  -t, --timeout SECONDS\n"
 	"                       try to connect again for so long if the connection is lost, or\n"
-	"                       \"forever\" (600)\n"
+	"                       \"forever\" (attach: 600; get, put: 0)\n"
 	"\n"
 	"FILE may be - for standard output (get) or input (put).  See nhca-store(1).\n";
 
@@ -143,12 +143,13 @@ static struct copy_options copy_options(int argc, char **argv)
 		{ "length", required_argument, NULL, 'l' },
 		{ "direct", no_argument, NULL, 'd' },
 		{ "quiet", no_argument, NULL, 'q' },
+		{ "timeout", required_argument, NULL, 't' },
 		{ }
 	};
 	struct copy_options copy = { .length = UINT64_MAX };
 	int option;
 
-	while ((option = getopt_long(argc, argv, "o:l:dq", options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "o:l:dqt:", options, NULL)) != -1) {
 		switch (option) {
 		case 'o':
 			if (parse_size(optarg, &copy.offset))
@@ -163,6 +164,9 @@ static struct copy_options copy_options(int argc, char **argv)
 			break;
 		case 'q':
 			copy.quiet = true;
+			break;
+		case 't':
+			copy.timeout = timeout_of(optarg);
 			break;
 		default:
 			misused();

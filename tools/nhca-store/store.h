@@ -337,12 +337,14 @@ int client_poll(struct store_client *c, uint64_t *wr_id, bool wait);
  * @length: bytes; UINT64_MAX: up to the end of the export (get) or of the file (put)
  * @direct: move the bytes between the local disk and the network without a buffer
  * @quiet:  no progress
+ * @timeout: seconds after the loss of the connection until the copy fails; or STORE_FOREVER
  */
 struct copy_options {
 	uint64_t offset;
 	uint64_t length;
 	bool direct;
 	bool quiet;
+	uint32_t timeout;
 };
 
 /* The commands ls, get and put.  Return: exit status. */
