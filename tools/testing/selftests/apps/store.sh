@@ -157,12 +157,24 @@ serve() {
 		notok "the region of a killed client is deregistered" "$(rdma res show mr 2>&1 | head -n 4)"
 	fi
 	[ -n "$KEEP_LINK" ] || detect_loss
+	restart put
+	restart get
 	barrier open 120
 	kill -TERM $SERVER
 	ended $SERVER 20
 	same "$JOB_STATUS" 0 "the server ends with status 0"
 	umount "$mnt"
 	barrier stopped 120
+}
+
+# Restart the server while the client copies.
+restart() {
+	barrier "$1-begun" 120
+	kill -TERM $SERVER
+	ended $SERVER 20
+	start_server || notok "the server starts again" "$(cat "$LIB_TMP/server")"
+	barrier "$1-restarted"
+	barrier "$1-ended" 120
 }
 
 no_region() {
@@ -205,6 +217,46 @@ lose_link() {
 	ip addr replace "$MY_IP6/64" dev "$NETDEV" nodad
 	device_ready "$RDMA_DEV" "$MY_IP" || notok "the device is ready again"
 	barrier plugged 120
+}
+
+# copied NAME: the command with --timeout has succeeded
+copied() {
+	wait $BLOCKED
+	status=$?
+	if [ $status = 0 ] && grep -q "connected again" "$LIB_TMP/again"; then
+		ok "$1"
+	else
+		notok "$1" "status $status: $(tail -n 2 "$LIB_TMP/again")"
+	fi
+}
+
+# With --timeout, put and get go on after the server was restarted.
+go_on() {
+	shred -n 1 "$mine_disk"
+	rm -f "$LIB_TMP/pipe"
+	mkfifo "$LIB_TMP/pipe"
+	nhca-store put -t 60 -l ${mib}M - "$IP_1" disk < "$LIB_TMP/pipe" 2> "$LIB_TMP/again" &
+	BLOCKED=$!
+	exec 8> "$LIB_TMP/pipe"
+	dd if="$mine_disk" bs=1M count=10 status=none >&8
+	barrier put-begun
+	barrier put-restarted 120
+	dd if="$mine_disk" bs=1M skip=10 status=none >&8
+	exec 8>&-
+	copied "put goes on after a restart of the server"
+	barrier put-ended
+
+	nhca-store get -t 60 "$IP_1" disk - > "$LIB_TMP/pipe" 2> "$LIB_TMP/again" &
+	BLOCKED=$!
+	exec 8< "$LIB_TMP/pipe"
+	dd bs=1M count=10 iflag=fullblock status=none <&8 > "$LIB_TMP/copy"
+	barrier get-begun
+	barrier get-restarted 120
+	cat <&8 >> "$LIB_TMP/copy"
+	exec 8<&-
+	copied "get goes on after a restart of the server"
+	same "$(sum "$LIB_TMP/copy")" "$(disk_sum "$mine_disk")" "the bytes are the same after both restarts"
+	barrier get-ended
 }
 
 use() {
@@ -257,6 +309,7 @@ use() {
 	run "the server goes on after a killed client" nhca-store get "$IP_1" odd "$LIB_TMP/odd"
 
 	[ -n "$KEEP_LINK" ] || lose_link
+	go_on
 
 	blocked_get
 	barrier open

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: a file system on an export that is attached as a block device keeps what was synced, also if the client is killed
+# purpose: a file system on an attached export keeps what was synced, also if the client is killed; I/O waits for a lost server
 # tier: check
 # lab: --nodes 2 --packages dmsetup,e2fsprogs,xfsprogs --timeout 400 --env ROUNDS=3
 # lab long: --nodes 2 --packages dmsetup,e2fsprogs,xfsprogs --timeout 4000 --env ROUNDS=60
@@ -13,46 +13,27 @@
 . "$LAB_SRC/selftests/lib/lib.sh"
 . "$LAB_SRC/selftests/lib/node.sh"
 . "$LAB_SRC/selftests/memory/disks.sh"
+. "$LAB_SRC/selftests/apps/attached.sh"
 
 mib=320 rounds=${ROUNDS:-3}
 mnt=$LIB_TMP/mnt
 mkdir -p "$mnt"
 
 serve() {
-	if ! null_disk disk $mib cache_size=4; then
+	if ! null_disk disk $mib cache_size=4 discard=1; then
 		notok "the disk is there" "null_blk cannot be set up"
 		return
 	fi
 	disk=$(disk_of disk)
 	printf '[disk]\npath = %s\nwrite = yes\nallow = all\n' "$disk" > "$LIB_TMP/conf"
-	nhca-store serve -c "$LIB_TMP/conf" > "$LIB_TMP/server" 2>&1 < /dev/null &
-	SERVER=$!
-	sleep 2
+	server_begin
 	barrier serving
-	barrier used 3000
-	kill -TERM $SERVER
-	ended $SERVER 20
-	barrier stopped 60
+	steps
 }
 
-# Sets ATTACHED to the command and BLOCK to its device.
-attach() {
-	nhca-store attach "$@" "$IP_1" disk > "$LIB_TMP/attach" 2> "$LIB_TMP/attach.err" < /dev/null &
-	ATTACHED=$!
-	for _ in $(seq $((100 * SLOWER))); do
-		BLOCK=$(cat "$LIB_TMP/attach")
-		[ -b "$BLOCK" ] && return
-		sleep 0.1
-	done
-	notok "attach $*" "$(cat "$LIB_TMP/attach.err")"
-	exit 1
-}
-
-detach() {
-	kill -TERM $ATTACHED
-	ended $ATTACHED 20
-	[ "$JOB_STATUS" = 0 ] || notok "detach" "status $JOB_STATUS: $(cat "$LIB_TMP/attach.err")"
-	[ ! -b "$BLOCK" ] || notok "detach removes the device"
+# bad_block + or -: begin or end an error of the blocks at 40 MiB
+bad_block() {
+	echo "${1}81920-81927" > "$NULL_DISKS/disk/badblocks"
 }
 
 # Writes files, each with a name that is its checksum, and syncs each.  The names of synced files go to $LIB_TMP/synced.
@@ -135,34 +116,178 @@ killed_numbers() {
 	echo $count
 }
 
+# range FIRST LAST: sum of these MiB of the block device
+range() {
+	dd if="$BLOCK" bs=1M skip="$1" count=$(($2 - $1 + 1)) iflag=direct status=none | sha256sum
+}
+
+same_ranges() {
+	if [ "$(range 8 11)" = "$zeros" ] && [ "$(range 0 7)" = "$head" ] && [ "$(range 12 15)" = "$tail" ]; then
+		ok "$1"
+	else
+		notok "$1" "$(range 0 7; range 8 11; range 12 15)"
+	fi
+}
+
+fill_ranges() {
+	dd if=/dev/urandom of="$BLOCK" bs=1M count=16 iflag=fullblock oflag=direct status=none
+	head=$(range 0 7) tail=$(range 12 15)
+}
+
+# DISCARD and WRITE ZEROES.  null_blk returns zeros for blocks that were discarded.
+use_ranges() {
+	local zeros head tail
+	zeros=$(head -c 4M /dev/zero | sha256sum)
+	attach
+	fill_ranges
+	run "blkdiscard" blkdiscard -o 8M -l 4M "$BLOCK"
+	same_ranges "a discarded range has no earlier bytes"
+	fill_ranges
+	run "blkdiscard -z" blkdiscard -z -o 8M -l 4M "$BLOCK"
+	same_ranges "WRITE ZEROES writes zeros, and only there"
+	fill_ranges
+	run "fallocate -z" fallocate -z -o 8M -l 4M "$BLOCK"
+	same_ranges "WRITE ZEROES writes zeros over what was just written"
+	detach
+	attach -r
+	if [ "$(cat "/sys/block/${BLOCK#/dev/}/queue/discard_max_bytes")" = 0 ]; then
+		ok "a read-only device has no DISCARD"
+	else
+		notok "a read-only device has no DISCARD"
+	fi
+	detach
+}
+
+read_at() {
+	dd if="$BLOCK" of=/dev/null bs=4k skip="$1" count=1 iflag=direct status=none 2> "$LIB_TMP/dd"
+}
+
+# The disk of the server cannot read a block: only the request for this block fails.
+use_bad() {
+	attach
+	dd if="$LIB_TMP/data" of="$BLOCK" bs=16k oflag=direct status=none 2> "$LIB_TMP/writes" &
+	WRITER=$!
+	node_1 bad_block +
+	if read_at 10240; then
+		notok "a block that the disk cannot read fails"
+	else
+		ok "a block that the disk cannot read fails"
+	fi
+	node_1 bad_block -
+	if wait $WRITER && read_at 10239 && read_at 10240; then
+		ok "other blocks do not fail"
+	else
+		notok "other blocks do not fail" "$(cat "$LIB_TMP/dd" "$LIB_TMP/writes" "$LIB_TMP/attach.err")"
+	fi
+	detach
+}
+
+# The server is started again: I/O waits, and goes on.
+use_again() {
+	attach
+	dd if="$LIB_TMP/data" of="$BLOCK" bs=16k oflag=direct,dsync status=none 2> "$LIB_TMP/dd" &
+	WRITER=$!
+	node_1 server_again
+	wait $WRITER
+	if [ $? = 0 ] && [ "$(range 0 23)" = "$(sha256sum < "$LIB_TMP/data")" ] && attach_said "connected again"; then
+		ok "writes go on after a restart of the server"
+	else
+		notok "writes go on after a restart of the server" "$(cat "$LIB_TMP/dd" "$LIB_TMP/attach.err")"
+	fi
+	# Only flushed bytes survive the kill of the server for sure.
+	dd if="$LIB_TMP/data" of="$BLOCK" bs=1M oflag=direct conv=fsync status=none
+	node_1 server_again KILL
+	if [ "$(range 0 23)" = "$(sha256sum < "$LIB_TMP/data")" ]; then
+		ok "flushed bytes are there after the server was killed"
+	else
+		notok "flushed bytes are there after the server was killed" "$(cat "$LIB_TMP/attach.err")"
+	fi
+	detach
+}
+
+# The server is killed after it has acknowledged bytes that were not flushed: they may be lost, so all I/O fails.
+use_lost() {
+	attach
+	dd if="$LIB_TMP/data" of="$BLOCK" bs=64k count=1 oflag=direct status=none
+	node_1 server_again KILL
+	within 20 attach_said "may have lost"
+	if dd if="$BLOCK" of=/dev/null bs=4k count=1 iflag=direct 2> "$LIB_TMP/dd"; then
+		notok "I/O fails if acknowledged bytes may be lost" "$(cat "$LIB_TMP/attach.err")"
+	else
+		ok "I/O fails if acknowledged bytes may be lost"
+	fi
+	kill -TERM $ATTACHED
+	ended $ATTACHED 20
+	[ "$JOB_STATUS" = 1 ] && is_gone || notok "the device is detached after that" "status $JOB_STATUS"
+	# for use_gone()
+	attach -t 2
+	LIMITED=$ATTACHED LIMITED_BLOCK=$BLOCK
+	attach
+	KILLED=$ATTACHED KILLED_BLOCK=$BLOCK
+	attach
+}
+
+read_block() {
+	dd if="$1" of=/dev/null bs=4k count=1 iflag=direct 2> /dev/null &
+	READER=$!
+}
+
+reader_failed() {
+	ended $READER 20
+	if [ "$JOB_STATUS" = 1 ]; then
+		ok "$1"
+	else
+		notok "$1" "status $JOB_STATUS"
+	fi
+}
+
+# The server has ended while three block devices exist.
+use_gone() {
+	read_block "$LIMITED_BLOCK"
+	reader_failed "I/O fails when --timeout is over"
+	read_block "$KILLED_BLOCK"
+	sleep 1
+	kill -KILL $KILLED
+	reader_failed "I/O fails when the command is killed while the server is gone"
+	read_block "$BLOCK"
+	sleep 2
+	kill -0 $READER 2> /dev/null || notok "I/O waits for the server"
+	kill -TERM $ATTACHED
+	reader_failed "I/O fails when the device is detached while the server is gone"
+	kill -TERM $LIMITED
+	for job in $ATTACHED $LIMITED; do
+		ended $job 20
+		[ "$JOB_STATUS" = 1 ] || notok "a device is detached while the server is gone" "status $JOB_STATUS"
+	done
+	wait $KILLED 2> /dev/null
+	within 10 is_gone && [ ! -b "$LIMITED_BLOCK" ] && [ ! -b "$KILLED_BLOCK" ] || notok "the devices are gone"
+	# The command deletes the number of a killed command.
+	node_1 server_begin
+	attach
+	detach
+	node_1 server_end
+}
+
 use() {
 	modprobe ublk_drv || notok "the kernel has ublk"
 	barrier serving 120
 	leak_snapshot
 	use_file_system ext4 -q -F
 	use_file_system xfs -q -f
-	# The server ends while the block device exists.
-	attach
-	barrier used
-	barrier stopped 120
-	if dd if="$BLOCK" of=/dev/null bs=4k count=1 iflag=direct 2> "$LIB_TMP/dd"; then
-		notok "I/O fails after the server has ended"
-	else
-		ok "I/O fails after the server has ended"
-	fi
-	kill -TERM $ATTACHED
-	ended $ATTACHED 20
-	if [ "$JOB_STATUS" = 1 ] && [ ! -b "$BLOCK" ]; then
-		ok "the device can then be detached"
-	else
-		notok "the device can then be detached" "status $JOB_STATUS"
-	fi
+	dd if=/dev/urandom of="$LIB_TMP/data" bs=1M count=24 status=none
+	use_ranges
+	use_bad
+	use_again
+	use_lost
+	node_1 server_end
+	use_gone
 	if [ "$(killed_numbers)" = 0 ]; then
 		ok "no number of a killed client is left"
 	else
 		notok "no number of a killed client is left" "$(echo /dev/ublkc*)"
 	fi
 	leak_check "no slab object or module reference is leaked"
+	node_1 end
 }
 
 if [ "$NODE" = 1 ]; then
