@@ -74,7 +74,7 @@ start_server() {
 write_config() {
 	cat > "$LIB_TMP/conf" <<- END
 		pool = 1M
-		connections = 3
+		connections = 4
 		keepalive = 1
 		[disk]
 		path = $disk
@@ -159,6 +159,13 @@ serve() {
 	[ -n "$KEEP_LINK" ] || detect_loss
 	restart put
 	restart get
+	store_hostile server > "$LIB_TMP/fake" 2>&1 &
+	FAKE=$!
+	wait_for 20 fake_listens || notok "the wrong server listens"
+	barrier fake 120
+	barrier faked 120
+	ended $FAKE 20
+	same "$JOB_STATUS" 0 "the wrong server has sent all replies"
 	barrier open 120
 	kill -TERM $SERVER
 	ended $SERVER 20
@@ -175,6 +182,10 @@ restart() {
 	start_server || notok "the server starts again" "$(cat "$LIB_TMP/server")"
 	barrier "$1-restarted"
 	barrier "$1-ended" 120
+}
+
+fake_listens() {
+	rdma res show cm_id | grep -q ":4799"
 }
 
 no_region() {
@@ -310,6 +321,18 @@ use() {
 
 	[ -n "$KEEP_LINK" ] || lose_link
 	go_on
+	report store_hostile client "$IP_1"
+	barrier fake 120
+	for reply in $(seq "$(store_hostile replies)"); do
+		nhca-store get "$IP_1:4799" disk "$LIB_TMP/fake" > "$LIB_TMP/out" 2>&1
+		status=$?
+		if [ $status = 1 ] && [ "$(wc -l < "$LIB_TMP/out")" = 1 ]; then
+			ok "the client refuses wrong reply $reply"
+		else
+			notok "the client refuses wrong reply $reply" "status $status: $(head -n 3 "$LIB_TMP/out")"
+		fi
+	done
+	barrier faked 60
 
 	blocked_get
 	barrier open
