@@ -394,8 +394,8 @@ static void longest_test(struct kunit *test)
 		lengthen(f->qp, rows[i].npsn);
 		psn = nhca_psn_add(FIX_SQ_PSN, rows[i].npsn);
 		/*
-		 * the ring has 32 entries, so at most 3 later messages are posted, and the third of
-		 * them gets all other packets of rows[i].after
+		 * The ring has 32 entries, so post at most 3 later messages. The third message gets
+		 * all packets of rows[i].after that the first two do not have.
 		 */
 		for (k = 0; k < min(rows[i].after, 3U); k++)
 			post_sends(test, 1);

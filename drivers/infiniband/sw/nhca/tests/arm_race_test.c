@@ -38,7 +38,7 @@ struct model {
 	u8 request;	/* kind; 0: none */
 	u8 met;		/* kinds of the entries that satisfy the request */
 	bool polled;	/* polled since the last event, or the ring was empty at that event */
-	bool moderated;	/* moderation was set once, so the consumer sends all commands */
+	bool moderated;	/* moderation was set: the consumer sends the command after each arming */
 	u16 count;
 	u16 period;
 	u32 since;	/* completions since the last event */
@@ -322,7 +322,7 @@ static int race_consumer(void *arg)
 	return 0;
 }
 
-/* No consumer sleeps without an event while entries are there, and no arming has two events. */
+/* A consumer gets an event if it sleeps while the CQ has entries. No arming causes two events. */
 static void arm_race(struct kunit *test, enum how how, u16 count, u16 period_us)
 {
 	struct arm_race *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);

@@ -134,7 +134,7 @@ static enum nhca_arm_todo arm_happen(struct nhca_arm *arm, struct nhca_arm_ring 
 	return NHCA_ARM_NOTHING;
 }
 
-/* Each event in each state leads to the next state, and to the work, that the table says. */
+/* For each state and each event, compare the next state and the work with the table. */
 static void arm_table_check(struct kunit *test, bool user, bool in_ring)
 {
 	struct nhca_arm_ring ring;

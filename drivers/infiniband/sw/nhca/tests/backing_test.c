@@ -132,7 +132,7 @@ static void ahead_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, nhca_iter_ahead(&it, mr->rkey));
 	KUNIT_EXPECT_EQ(test, fake->aheads, 0);
 	nhca_iter_for(&it, w, 1);
-	/* through another key, that of a window, packets must not refer to the pages */
+	/* through the key of a window, packets must not refer to the pages */
 	KUNIT_EXPECT_FALSE(test, nhca_iter_ahead(&it, mr->rkey + 256));
 	KUNIT_EXPECT_TRUE(test, nhca_iter_ahead(&it, mr->rkey));
 	leave();

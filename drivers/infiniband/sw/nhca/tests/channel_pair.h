@@ -23,7 +23,7 @@
 #define PAIR_IFINDEX	77
 #define PAIR_AH		5		/* number of the address handle to the other end */
 #define PAIR_AH_TARGET	6		/* end 2: number of the address handle to end 1 */
-#define PAIR_QPN	0x1110u		/* QPN of the channel of end 0; that of end 1 is the next */
+#define PAIR_QPN	0x1110u		/* QPN of the channel of end 0; end 1 has the next QPN */
 #define PAIR_SEG	1024u		/* segment of transfers, if a test chooses no other */
 #define PAIR_RCXTS	1024u		/* rCxts in the pool of a device */
 #define PAIR_ORDER	6
@@ -200,9 +200,9 @@ void chan_destroy(struct chan *c);
  * @opcode: NHCA_WR_CH_*
  *
  * The work request is signaled. It names the peer, and the first rCxt of both sides. Its wr_id is
- * chan_wr_id(), its cookie chan_cookie(). One with a struct nhca_rcxt_wr has tid 1 and PAIR_SEG,
- * except a cancel and a fence, and starts at the first byte of the memory of both ends.  The target
- * of NHCA_WR_CH_MOVE is end 1, and its first rCxt.
+ * chan_wr_id(), its cookie chan_cookie(). A work request with a struct nhca_rcxt_wr has tid 1.
+ * Unless it is a cancel or a fence, it has segments of PAIR_SEG bytes, and begins at the first byte
+ * of the memory of both ends. The target of NHCA_WR_CH_MOVE is the first rCxt of end 1.
  * Return: the slot.
  */
 struct nhca_send_wqe *chan_wqe(struct chan *c, u8 opcode);

@@ -84,7 +84,10 @@ static void cq_move_test(struct kunit *test)
 				continue;
 			while (posted < 700 + (steps + 1) * 100)
 				KUNIT_ASSERT_EQ(test, cq_post(f, posted++, 0, false, NULL), 0);
-			/* the first time the consumer polls past everything that was copied */
+			/*
+			 * after the first step the consumer has polled more entries than were
+			 * copied
+			 */
 			while (polled < (steps ? 720 + steps : 710)) {
 				KUNIT_ASSERT_TRUE(test, cq_poll_one(&f->cq, &cqe));
 				KUNIT_EXPECT_EQ(test, cqe.wr_id, polled++);
@@ -311,7 +314,10 @@ static void cq_handler_test(struct kunit *test)
 	cq_done(f);
 }
 
-/* nhca_cq_forget_qp() removes the entries of one QP and keeps the others in order, in any mix. */
+/*
+ * For each mix of entries of two QPs, nhca_cq_forget_qp() removes those of one QP and keeps the
+ * others in order.
+ */
 static void cq_forget_test(struct kunit *test)
 {
 	struct ib_qp *gone, *stays;

@@ -338,8 +338,8 @@ static void receive6_test(struct kunit *test)
 }
 
 /*
- * A link-local address of a device counts only for packets from its own interface, such as a VLAN.
- * Of two devices with the same one, the interface decides.
+ * A link-local address of a device matches only packets that the interface of the address (here 77)
+ * or the loopback interface has received.
  */
 static void link_local_test(struct kunit *test)
 {
@@ -486,7 +486,7 @@ static bool is_lo_watched(struct net *net)
  * A QP that has received a packet of a sender on this host gets the sender's next datagrams without
  * packets. The receive has the GRH and the completion that a packet would have brought.
  */
-static void here_test(struct kunit *test)
+static void same_host_test(struct kunit *test)
 {
 	const u32 at = 1024;
 	struct qp_fixture *f = test->priv;
@@ -565,7 +565,7 @@ static void here_test(struct kunit *test)
  * The path is open only for the addresses and the traffic class of the datagram that passed,
  * because a filter may refuse other datagrams of the same two QPs.
  */
-static void here_filter_test(struct kunit *test)
+static void same_host_filter_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
 	struct nhca_cq *cq = fix_cq(test, 16);
@@ -612,8 +612,8 @@ static struct kunit_case datagram_cases[] = {
 #endif
 	KUNIT_CASE(drop_test),
 	KUNIT_CASE(bad_receive_test),
-	KUNIT_CASE(here_test),
-	KUNIT_CASE(here_filter_test),
+	KUNIT_CASE(same_host_test),
+	KUNIT_CASE(same_host_filter_test),
 	{}
 };
 

@@ -190,7 +190,9 @@ static void bytes_of_qp_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, *used, 0);
 }
 
-/* A user who has a full share of the memory for deferred packets gets no more; other users do. */
+/*
+ * A user who has a full share of the memory for deferred packets gets no more. Another user does.
+ */
 static void bytes_of_user_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;

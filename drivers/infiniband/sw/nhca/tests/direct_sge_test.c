@@ -191,8 +191,8 @@ static int gather(struct kunit *test, struct region *r, const struct nhca_sge *s
 }
 
 /*
- * The smallest pool has the blocks of a packet with the maximum number of SGEs, each of which lies
- * on both sides of a boundary of blocks.
+ * The smallest pool has enough blocks for a packet with the maximum number of SGEs, even if each
+ * SGE needs bytes of two blocks.
  */
 static void most_blocks_test(struct kunit *test)
 {

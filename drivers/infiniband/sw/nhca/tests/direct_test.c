@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * KUnit: packet memory blocks (PMBs) and address range registers (ARRs): the figures and claims of
- * the reference, and random histories beside a plain model of owners.
+ * the reference for direct RDMA, and random histories compared with a model of the owners.
  */
 #include <kunit/test.h>
 #include <linux/mm.h>
@@ -161,7 +161,7 @@ static void fig18a_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, arr->got, arr->total);
 	KUNIT_EXPECT_EQ(test, arr->state, NHCA_ARR_READY);
 	KUNIT_EXPECT_EQ(test, owner(d, arr), NHCA_PMB_ADAPTER);
-	/* 1832, 1834: the packet was handed out, and nothing in the range is still needed */
+	/* 1832, 1834: a packet has all bytes of the range, so no later packet needs them */
 	nhca_arr_give(pool, arr, PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, arr->count, PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, arr->state, NHCA_ARR_SENT);
@@ -281,7 +281,7 @@ static void reuse_test(struct kunit *test)
 }
 
 /* Owners queue for an ARR, and are resumed one by one as ARRs become free. */
-static void line_test(struct kunit *test)
+static void arr_queue_test(struct kunit *test)
 {
 	struct nhca_direct_pool *pool = make_pool(test, 16, 16);
 	struct direct_fixture *d = test->priv;
@@ -320,7 +320,7 @@ static void line_test(struct kunit *test)
 /* ---- random histories beside a model ---- */
 
 /**
- * struct model - who owns what, kept apart from the driver's structures
+ * struct model - the owner of each PMB and ARR, without the driver's structures
  * @who:   for each PMB: 0: the pool; 1: a disk; 2: an ARR; 3: resting, as pool.h defines it
  * @refs:  references of packets to its page
  * @mark:  what the disk wrote last
@@ -477,7 +477,7 @@ static struct kunit_case direct_cases[] = {
 	KUNIT_CASE(fig19b_test),
 	KUNIT_CASE(fig21_test),
 	KUNIT_CASE(reuse_test),
-	KUNIT_CASE(line_test),
+	KUNIT_CASE(arr_queue_test),
 	KUNIT_CASE(model_test),
 	{}
 };

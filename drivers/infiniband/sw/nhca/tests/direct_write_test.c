@@ -113,7 +113,7 @@ static void edges_test(struct kunit *test)
 	disk_free(test, d);
 }
 
-/* Bytes that were copied and not handed over never reach the disk. */
+/* Bytes that were copied, but not handed over by nhca_iter_placed(), never reach the disk. */
 static void not_placed_test(struct kunit *test)
 {
 	struct fake_disk *d = disk_make(test, 16, false);
@@ -204,7 +204,7 @@ static void split_test(struct kunit *test)
  * The packets of one operation take effect in a block in the order of their arrival, even if an
  * offset is lower than the one before or bytes are written again.
  */
-static void elsewhere_test(struct kunit *test)
+static void arrival_order_test(struct kunit *test)
 {
 	struct fake_disk *d = disk_make(test, 16, false);
 	u8 data[100];
@@ -354,7 +354,7 @@ static void stop_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, memchr_inv(bytes + 200, 0, 2 * PAGE_SIZE - 200));
 }
 
-/* A flush waits for what was written before it, and not for what is written later. */
+/* A flush waits for bytes that were written before it, and not for later bytes. */
 static void flush_test(struct kunit *test)
 {
 	struct fake_disk *d = disk_make(test, 16, false);
@@ -530,7 +530,7 @@ static void half_begin(struct half *h, int who, struct rnd_state *rnd)
 		prandom_bytes_state(rnd, h->data, h->len);
 }
 
-/* Go on with an operation by one packet. Return: true if it has ended. */
+/* Execute the next packet of an operation. Return: true if the operation has ended. */
 static bool half_step(struct kunit *test, struct fake_disk *d, struct half *h, int who, u8 *model,
 		      struct rnd_state *rnd)
 {
@@ -611,8 +611,8 @@ static void history(struct kunit *test, bool sync, u32 seed)
 	KUNIT_EXPECT_EQ(test, d->store.errors, 0);
 	KUNIT_EXPECT_LE(test, d->pool->most, 24);
 	/*
-	 * on a slow machine the pool may split incomplete blocks, whose bytes the model does not
-	 * have
+	 * On a slow machine the pool may write incomplete blocks early (a split). The model does
+	 * not have their bytes.
 	 */
 	if (!d->store.splits)
 		KUNIT_EXPECT_EQ(test, memcmp(model, d->bytes, DISK_BYTES), 0);
@@ -640,7 +640,7 @@ static struct kunit_case direct_write_cases[] = {
 	KUNIT_CASE(not_placed_test),
 	KUNIT_CASE(aborted_test),
 	KUNIT_CASE(split_test),
-	KUNIT_CASE(elsewhere_test),
+	KUNIT_CASE(arrival_order_test),
 	KUNIT_CASE(sync_test),
 	KUNIT_CASE(again_test),
 	KUNIT_CASE(bad_block_test),

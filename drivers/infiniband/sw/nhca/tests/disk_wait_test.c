@@ -52,8 +52,8 @@ static void run_responder(struct nhca_qp *qp)
 }
 
 /*
- * A posted WRITE waits until the disk has read its bytes, and is then sent. A later WRITE is
- * another operation of the backing.
+ * A posted WRITE is sent after the disk has read its bytes. The next WRITE has another operation
+ * number.
  */
 static void write_test(struct kunit *test)
 {
@@ -176,7 +176,7 @@ static void read_test(struct kunit *test)
 	fix_deliver(test, read_request(f, mr, FIX_RQ_PSN + 3, 100), 0);
 	KUNIT_EXPECT_EQ(test, fake->aheads, 2);
 	KUNIT_EXPECT_EQ(test, fake->ahead_len, 100);
-	/* a peer that repeats a request repeats all later ones */
+	/* a peer that repeats a request also repeats all later requests */
 	fix_deliver(test, read_request(f, mr, FIX_RQ_PSN, 3000), 0);
 	fix_deliver(test, read_request(f, mr, FIX_RQ_PSN + 3, 100), 0);
 	KUNIT_EXPECT_EQ(test, fake->wants, 1);

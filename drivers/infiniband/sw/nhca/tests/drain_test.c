@@ -183,7 +183,7 @@ static void drain_counts_bytes(struct kunit *test)
  * The packets beyond the budget are processed although no further packet arrives. After them no CPU
  * drains the socket.
  */
-static void drain_goes_on(struct kunit *test)
+static void drain_continues(struct kunit *test)
 {
 	struct drain *d = drain_make(test);
 
@@ -195,7 +195,7 @@ static void drain_goes_on(struct kunit *test)
 
 /*
  * While packets beyond the budget wait for the bottom half, the call for a new packet processes
- * nothing. So new packets do not overtake them.
+ * nothing. So new packets cannot overtake waiting packets.
  */
 static void drain_keeps_order(struct kunit *test)
 {
@@ -277,7 +277,7 @@ static void drain_stops_in_jiffy(struct kunit *test)
 }
 
 /* A queue of exactly one budget is emptied, and the socket is idle. */
-static void drain_takes_all(struct kunit *test)
+static void drain_empties_queue(struct kunit *test)
 {
 	struct drain *d = drain_make(test);
 
@@ -289,10 +289,10 @@ static void drain_takes_all(struct kunit *test)
 static struct kunit_case drain_cases[] = {
 	KUNIT_CASE(drain_stops_at_budget),
 	KUNIT_CASE(drain_counts_bytes),
-	KUNIT_CASE(drain_goes_on),
+	KUNIT_CASE(drain_continues),
 	KUNIT_CASE(drain_keeps_order),
 	KUNIT_CASE(drain_count_never_wraps),
-	KUNIT_CASE(drain_takes_all),
+	KUNIT_CASE(drain_empties_queue),
 	KUNIT_CASE(drain_stops_in_jiffy),
 	{}
 };

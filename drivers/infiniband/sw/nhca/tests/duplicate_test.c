@@ -58,8 +58,9 @@ static void send_test(struct kunit *test)
 }
 
 /*
- * A READ of three packets is repeated, whole or in part: these duplicates are answered again.
- * READs that only resemble it are not answered. The table has the number of responses.
+ * The QP answers a duplicate of a READ of three packets, or of a part of this READ, again. The QP
+ * does not answer a READ with the PSN of a duplicate that differs in another field. Each row of the
+ * table has the number of responses.
  */
 static void read_table_test(struct kunit *test)
 {
@@ -130,7 +131,7 @@ static void atomic_test(struct kunit *test)
 }
 
 /* Responder resources are reused: the oldest operations are forgotten, and not executed again. */
-static void forgotten_test(struct kunit *test)
+static void resource_reused_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
 	u64 *value = page_address(f->page);
@@ -147,7 +148,10 @@ static void forgotten_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->nsent, 24);
 }
 
-/* A duplicate READ drops the responses of later requests, which the peer will repeat as well. */
+/*
+ * A duplicate READ makes the QP drop its unsent responses to later requests, because the peer will
+ * repeat these requests as well.
+ */
 static void later_responses_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -265,7 +269,7 @@ static struct kunit_case duplicate_cases[] = {
 	KUNIT_CASE(send_test),
 	KUNIT_CASE(read_table_test),
 	KUNIT_CASE(atomic_test),
-	KUNIT_CASE(forgotten_test),
+	KUNIT_CASE(resource_reused_test),
 	KUNIT_CASE(later_responses_test),
 	KUNIT_CASE(gap_test),
 	KUNIT_CASE(fatal_after_replay_test),

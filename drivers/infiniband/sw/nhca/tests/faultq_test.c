@@ -137,7 +137,7 @@ static void other_user_prefetch_test(struct kunit *test)
 	other_user(test, NHCA_FAULTQ_PREFETCH, NHCA_FAULTQ_PREFETCH_USER);
 }
 
-/* Work of one process that does not end leaves workers to other processes of its user. */
+/* If the work of one process does not end, other processes of the same user still get workers. */
 static void other_process(struct kunit *test, u32 uid)
 {
 	struct job *jobs = kunit_kcalloc(test, 2 * NHCA_FAULTQ_USER, sizeof(*jobs), GFP_KERNEL);

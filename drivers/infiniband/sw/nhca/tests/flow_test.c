@@ -98,7 +98,7 @@ static void line_end(struct line *l)
 	nhca_txq_put(l->q);
 }
 
-/* Return: flows of which all but the last fill the device, while the last one waits. */
+/* Return: flows. All but the last flow fill the device, and the last flow waits. */
 static struct line *line_full(struct kunit *test)
 {
 	struct line *l = line_make(test);
@@ -115,9 +115,9 @@ static struct line *line_full(struct kunit *test)
 
 /*
  * A flow that paused because of its own packets queues behind a flow that waits for the device. So
- * it cannot use all the credit of the device that becomes free.
+ * the flow cannot use all device credit that becomes free.
  */
-static void flow_no_passing_test(struct kunit *test)
+static void flow_no_bypass_test(struct kunit *test)
 {
 	struct line *l = line_full(test);
 	int i;
@@ -141,7 +141,7 @@ static void flow_no_passing_test(struct kunit *test)
  * A flow with few packets need not wait for the flows that fill the device, so a short message is
  * not delayed.
  */
-static void flow_few_pass_test(struct kunit *test)
+static void flow_few_bypass_test(struct kunit *test)
 {
 	struct line *l = line_full(test);
 
@@ -156,7 +156,7 @@ static void flow_few_pass_test(struct kunit *test)
 }
 
 /* Waiting flows are woken however many short messages bypass them. */
-static void flow_line_moves_test(struct kunit *test)
+static void flow_queue_progress_test(struct kunit *test)
 {
 	struct line *l = line_full(test);
 	int i;
@@ -272,7 +272,8 @@ static bool line_comes(struct line *l, int i)
 
 /*
  * Packets that the stack does not free, such as those in the queue of a neighbour that does not
- * answer, count only for their flows after a while. Other flows continue to send.
+ * answer, no longer count for the device after a while, only for their flows. So other flows can
+ * send.
  */
 static void flow_stuck_test(struct kunit *test)
 {
@@ -292,7 +293,7 @@ static void flow_stuck_test(struct kunit *test)
 	line_send(test, l, FLOWS - 1, OWN);
 	KUNIT_EXPECT_TRUE(test, line_blocked(l, FLOWS - 1));
 	line_free(l, FLOWS - 1, OWN);
-	/* a flow whose packets are freed after all may send like any other flow */
+	/* a flow whose packets the stack has freed late may send like any other flow */
 	for (i = 0; i < FLOWS - 1; i++)
 		line_free(l, i, OWN);
 	for (i = 0; i < FLOWS - 1; i++) {
@@ -357,7 +358,9 @@ static void flow_share_test(struct kunit *test)
 	line_free(l, 0, 1);
 	KUNIT_EXPECT_EQ(test, l->kicked[2], 1);
 	KUNIT_EXPECT_FALSE(test, line_blocked(l, 2));
-	/* packets of the first user that are stuck do not count for the share either */
+	/*
+	 * packets that the stack does not free no longer count for the user's share after a while
+	 */
 	line_send(test, l, 0, OWN);
 	KUNIT_EXPECT_TRUE(test, line_blocked(l, 2));
 	l->kicked[2] = 0;
@@ -394,7 +397,10 @@ static void flow_reserve_test(struct kunit *test)
 	users_end(test, users);
 }
 
-/* A flow whose packets are freed after the device outlives the device's table of users. */
+/*
+ * A flow exists until its packets are freed, even if the device and its table of users are freed
+ * earlier.
+ */
 static void flow_user_late_test(struct kunit *test)
 {
 	struct nhca_users *users = users_make(test);
@@ -404,7 +410,7 @@ static void flow_user_late_test(struct kunit *test)
 	line_send(test, l, 0, OWN);
 	nhca_users_destroy(users);
 	KUNIT_EXPECT_TRUE(test, xa_empty(&users->by_id));
-	/* memory that is freed with the device */
+	/* the table of users is freed with the device */
 	memset(users, 0xff, sizeof(*users));
 	line_free(l, 0, OWN);
 	line_end(l);
@@ -440,9 +446,9 @@ static void flow_many_test(struct kunit *test)
 
 static struct kunit_case flow_cases[] = {
 	KUNIT_CASE(flow_charge_test),
-	KUNIT_CASE(flow_no_passing_test),
-	KUNIT_CASE(flow_few_pass_test),
-	KUNIT_CASE(flow_line_moves_test),
+	KUNIT_CASE(flow_no_bypass_test),
+	KUNIT_CASE(flow_few_bypass_test),
+	KUNIT_CASE(flow_queue_progress_test),
 	KUNIT_CASE(flow_last_wakes_all_test),
 	KUNIT_CASE(flow_last_wakes_all_in_turns_test),
 	KUNIT_CASE(flow_stuck_test),

@@ -11,7 +11,7 @@
 
 /* more pages than all chunks of a CPU have */
 #define MANY	(NHCA_PAGE_CHUNKS * 16)
-/* room for a packet of 4 KiB; a chunk holds six such skbs */
+/* room for a packet of 4 KiB; a chunk of 32 KiB holds seven such skbs */
 #define SKB_ROOM	4352
 
 struct piece {
@@ -31,7 +31,7 @@ static struct piece take(struct kunit *test, unsigned int len)
 }
 
 /* While no page is released, each call returns another aligned page. */
-static void apart_test(struct kunit *test)
+static void disjoint_test(struct kunit *test)
 {
 	struct piece *pieces = kunit_kcalloc(test, MANY, sizeof(*pieces), GFP_KERNEL);
 	u32 i, j, n = 0, twice = 0, askew = 0;
@@ -57,7 +57,7 @@ static void apart_test(struct kunit *test)
 }
 
 /* While only 8 pages are in use, a CPU uses its chunks in turn and allocates no new ones. */
-static void again_test(struct kunit *test)
+static void reuse_test(struct kunit *test)
 {
 	struct piece held[8] = {}, piece;
 	struct page *seen[NHCA_PAGE_CHUNKS + 1] = {};
@@ -70,7 +70,10 @@ static void again_test(struct kunit *test)
 		piece = take(test, PAGE_SIZE);
 		held[i % 8] = piece;
 		missing += !piece.bytes;
-		/* earlier chunks of the CPU may be single pages; the first rounds replace them */
+		/*
+		 * Chunks from before this test may be single pages, because memory was fragmented.
+		 * The first MANY pieces replace them, so count only later chunks.
+		 */
 		if (i < MANY || !piece.bytes)
 			continue;
 		for (k = 0; k < chunks && seen[k] != compound_head(piece.page); k++)
@@ -87,7 +90,7 @@ static void again_test(struct kunit *test)
 }
 
 /* Consecutive pieces are contiguous, so the pieces of a packet need one fragment of an skb. */
-static void together_test(struct kunit *test)
+static void contiguous_test(struct kunit *test)
 {
 	struct piece a, b;
 	u32 i, apart = 0;
@@ -126,7 +129,7 @@ static bool whole_skb(const struct sk_buff *skb, u8 with)
 }
 
 /* While no skb is freed, no two skbs share bytes, including the shared info at their ends. */
-static void skb_apart_test(struct kunit *test)
+static void skb_disjoint_test(struct kunit *test)
 {
 	struct sk_buff *skbs[NHCA_SKB_CHUNKS * 8] = {};
 	u32 i, missing = 0, spoilt = 0;
@@ -149,7 +152,7 @@ static void skb_apart_test(struct kunit *test)
  * While the stack holds two messages of 64 KiB, a CPU uses its chunks in turn, and no skb changes
  * before it is freed.
  */
-static void skb_again_test(struct kunit *test)
+static void skb_reuse_test(struct kunit *test)
 {
 	struct sk_buff *held[32] = {}, *skb;
 	struct page *seen[NHCA_SKB_CHUNKS + 1] = {};
@@ -182,11 +185,11 @@ static void skb_again_test(struct kunit *test)
 }
 
 static struct kunit_case frags_cases[] = {
-	KUNIT_CASE(apart_test),
-	KUNIT_CASE(again_test),
-	KUNIT_CASE(together_test),
-	KUNIT_CASE(skb_apart_test),
-	KUNIT_CASE(skb_again_test),
+	KUNIT_CASE(disjoint_test),
+	KUNIT_CASE(reuse_test),
+	KUNIT_CASE(contiguous_test),
+	KUNIT_CASE(skb_disjoint_test),
+	KUNIT_CASE(skb_reuse_test),
 	{}
 };
 

@@ -31,7 +31,7 @@ struct guesser {
 	unsigned long hits;
 };
 
-/* Return: the number that came @ago numbers before the next one. */
+/* Return: an earlier number. @ago 1: the latest, 2: the one before it, and so on. */
 static inline unsigned int guess_back(const struct guesser *g, unsigned long ago)
 {
 	return g->seen[(g->count - ago) % GUESS_SEEN];
@@ -93,8 +93,8 @@ static inline unsigned int guess_make(const struct guesser *g, unsigned int *out
 	out[n++] = last + g->gcd;
 	out[n++] = last - g->gcd;
 	/*
-	 * sequences that are linear in a counter, in integers or in bits, repeat differences at
-	 * these lags
+	 * if numbers are a linear function of a counter, over integers or over bits, their
+	 * differences at these lags repeat
 	 */
 	for (lag = 1; lag <= GUESS_SEEN / 4; lag *= 2) {
 		out[n++] = 2 * guess_back(g, lag) - guess_back(g, 2 * lag);

@@ -32,7 +32,7 @@ static u32 draw_lcg(struct fixture *f, u32 i)
 	return state;
 }
 
-/* a counter multiplied by a matrix over bits, which is what xor and shifts compute */
+/* a counter multiplied by a bit matrix; xor and shifts compute the product */
 static u32 draw_matrix(struct fixture *f, u32 i)
 {
 	i ^= i << 13;

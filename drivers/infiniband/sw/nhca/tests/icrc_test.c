@@ -188,7 +188,7 @@ static void icrc_any_length_and_alignment(struct kunit *test)
 }
 
 /* A CRC over pieces of a buffer equals the CRC over the whole buffer. */
-static void icrc_goes_on_over_pieces(struct kunit *test)
+static void icrc_over_pieces(struct kunit *test)
 {
 	unsigned int total = 4096, at, piece;
 	struct rnd_state rnd;
@@ -215,7 +215,7 @@ static struct kunit_case icrc_cases[] = {
 	KUNIT_CASE(icrc_captured_packets),
 	KUNIT_CASE(icrc_masked_fields),
 	KUNIT_CASE(icrc_any_length_and_alignment),
-	KUNIT_CASE(icrc_goes_on_over_pieces),
+	KUNIT_CASE(icrc_over_pieces),
 	{}
 };
 

@@ -236,7 +236,10 @@ static void job_pvo_history(struct kunit *test)
 	job_teardown(f);
 }
 
-/* Two regions never have the same name, even if the next key of the table is still in use. */
+/*
+ * Two regions never have the same name (the key and table of their PVOs), even if the next key of
+ * the table is still in use.
+ */
 static void job_mem_names_differ(struct kunit *test)
 {
 	struct job_fixture *f = job_setup(test);

@@ -220,7 +220,7 @@ static void expect_packet(struct kunit *test, const struct fixture *f, const str
 
 /*
  * Add RUN packets, in one run or one by one, and a shorter packet after them. Expect that each
- * leaves the stack as it was added.
+ * packet leaves the stack as it was added.
  */
 static void batch(struct kunit *test, bool v4, bool no_icrc)
 {

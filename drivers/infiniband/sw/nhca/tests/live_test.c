@@ -40,7 +40,7 @@ static bool live_view_is_empty(const u32 *view)
 /* ---- one CPU and a snapshot ---- */
 
 /* A snapshot is empty if no CPU is in a live section. */
-static void live_snapshot_is_empty_when_nobody_is_live(struct kunit *test)
+static void live_snapshot_empty(struct kunit *test)
 {
 	u32 *view = live_view(test);
 
@@ -52,7 +52,7 @@ static void live_snapshot_is_empty_when_nobody_is_live(struct kunit *test)
 }
 
 /* A snapshot contains a section that began before it, until the section ends. */
-static void live_snapshot_has_who_began_before(struct kunit *test)
+static void live_snapshot_has_earlier_sections(struct kunit *test)
 {
 	unsigned int live, left, after, cpu;
 	u32 *view = live_view(test), word;
@@ -75,7 +75,7 @@ static void live_snapshot_has_who_began_before(struct kunit *test)
 }
 
 /* A snapshot contains no section that begins after it, even on a CPU that it contained before. */
-static void live_snapshot_has_not_who_begins_after(struct kunit *test)
+static void live_snapshot_lacks_later_sections(struct kunit *test)
 {
 	unsigned int live, left, again;
 	u32 *view = live_view(test);
@@ -132,7 +132,7 @@ static void live_sections_nest(struct kunit *test)
  * A snapshot can leave out a CPU: nhca_live_wait() leaves out its own CPU, which cannot end a
  * section while it waits.
  */
-static void live_snapshot_leaves_own_cpu_out(struct kunit *test)
+static void live_snapshot_skips_own_cpu(struct kunit *test)
 {
 	u32 *view = live_view(test);
 	unsigned int live;
@@ -269,7 +269,7 @@ static long live_waiter(void *arg)
 }
 
 /* nhca_live_wait() waits for sections that began before it, and for no later ones. */
-static void live_wait_is_for_who_began_before_only(struct kunit *test)
+static void live_wait_for_earlier_sections(struct kunit *test)
 {
 	unsigned int a = cpumask_first(cpu_online_mask), b = cpumask_next(a, cpu_online_mask);
 	struct task_struct *holder;
@@ -309,8 +309,8 @@ struct live_worker {
  * @open:   the flag, like the valid bit of a key
  * @timer:  also waits, in softirq; it may interrupt another wait
  * @waits:  number of waits of @timer
- * @dirty:  closes that found bytes written since the close before
- * @broken: closes after which bytes were written
+ * @dirty:  number of closes that found bytes written since the previous close
+ * @broken: number of closes after which bytes were written
  * @n:      number of workers
  * @worker: the workers
  */
@@ -333,7 +333,9 @@ static void live_let_run(void)
 		cond_resched();
 }
 
-/* let workers run after a close; the wakeup of this thread then interrupts them anywhere */
+/*
+ * let workers run after a close; the wakeup of this thread interrupts a worker at any instruction
+ */
 static void live_let_use(unsigned int round)
 {
 	ndelay(round % 32 * 100);
@@ -405,7 +407,7 @@ static void live_race_close(struct live_race *race, unsigned int round)
  * No worker writes after the flag was cleared and nhca_live_wait() has returned, on any CPU and
  * with other waits at the same time.
  */
-static void live_nothing_is_written_after_a_wait(struct kunit *test)
+static void live_no_write_after_wait(struct kunit *test)
 {
 	unsigned long begun = jiffies, looks = 0;
 	unsigned int cpu, i, round;
@@ -444,14 +446,14 @@ static void live_nothing_is_written_after_a_wait(struct kunit *test)
 }
 
 static struct kunit_case live_cases[] = {
-	KUNIT_CASE(live_snapshot_is_empty_when_nobody_is_live),
-	KUNIT_CASE(live_snapshot_has_who_began_before),
-	KUNIT_CASE(live_snapshot_has_not_who_begins_after),
+	KUNIT_CASE(live_snapshot_empty),
+	KUNIT_CASE(live_snapshot_has_earlier_sections),
+	KUNIT_CASE(live_snapshot_lacks_later_sections),
 	KUNIT_CASE(live_sections_nest),
-	KUNIT_CASE(live_snapshot_leaves_own_cpu_out),
+	KUNIT_CASE(live_snapshot_skips_own_cpu),
 	KUNIT_CASE(live_seq_wraps),
-	KUNIT_CASE(live_wait_is_for_who_began_before_only),
-	KUNIT_CASE(live_nothing_is_written_after_a_wait),
+	KUNIT_CASE(live_wait_for_earlier_sections),
+	KUNIT_CASE(live_no_write_after_wait),
 	{}
 };
 

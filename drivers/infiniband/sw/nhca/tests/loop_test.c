@@ -281,7 +281,11 @@ static void rnr_test(struct kunit *test)
 	expect_psns(test, 3);
 }
 
-/* An RNR NAK of the longest message (2^23 packets) is accepted; nothing is sent before it. */
+/*
+ * The peer refuses a SEND of 2^23 packets, the longest message. The QP counts only NHCA_CWND_MAX
+ * packets of it as sent (nhca_loop_refused()), so the QP accepts the RNR NAK. The second SEND waits
+ * for the RNR NAK.
+ */
 static void longest_rnr_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -394,10 +398,10 @@ static void closed_test(struct kunit *test)
 }
 
 /*
- * If the QP that has the number of the peer is not the peer, packets are used until a packet with
- * the mark of this QP arrives.
+ * If the QP with the peer's number is not connected to this QP, or has another mark or type,
+ * packets are used until a packet shows again that the peer is in this kernel.
  */
-static void stranger_test(struct kunit *test)
+static void wrong_peer_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
 	struct nhca_qp *peer = loop->peer;
@@ -438,7 +442,10 @@ static void stranger_test(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, memchr_inv(at(HALF), 0, HALF));
 }
 
-/* After half a second packets have to pass again, because a filter may refuse them by now. */
+/*
+ * The same-host path expires after half a second. Then packets must pass again, because a filter
+ * may refuse them now.
+ */
 static void expired_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -476,7 +483,7 @@ static void one_way_test(struct kunit *test)
  * An end that only receives may go on using the same-host path: packets of the peer renew
  * loop_until when it is about to expire.
  */
-static void heard_again_test(struct kunit *test)
+static void renewal_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
 	unsigned long before;
@@ -640,7 +647,7 @@ static void watched_test(struct kunit *test)
 	marked(test);
 	KUNIT_EXPECT_TRUE(test, time_after(f->qp->watched_until, before));
 	KUNIT_EXPECT_TRUE(test, time_before(f->qp->watched_until, jiffies + HZ));
-	/* the half second lasts for as long as the test wants */
+	/* the half second does not end before the test ends it */
 	f->qp->watched_until = jiffies + 1000 * HZ;
 	for (i = 0; i < 4; i++)
 		marked(test);
@@ -654,7 +661,9 @@ static void watched_test(struct kunit *test)
 	f->qp->watched_until = jiffies + 1000 * HZ;
 	marked(test);
 	KUNIT_EXPECT_EQ(test, asked, 2);
-	/* when nothing has to see the packets any more, the path opens after the half second */
+	/*
+	 * after nothing must see the packets any more, the path opens at the end of the half second
+	 */
 	watched = false;
 	marked(test);
 	KUNIT_EXPECT_FALSE(test, nhca_peer_same_host(f->qp));
@@ -678,10 +687,10 @@ static struct kunit_case loop_cases[] = {
 	KUNIT_CASE(in_flight_test),
 	KUNIT_CASE(locked_test),
 	KUNIT_CASE(closed_test),
-	KUNIT_CASE(stranger_test),
+	KUNIT_CASE(wrong_peer_test),
 	KUNIT_CASE(expired_test),
 	KUNIT_CASE(one_way_test),
-	KUNIT_CASE(heard_again_test),
+	KUNIT_CASE(renewal_test),
 	KUNIT_CASE(packets_test),
 	KUNIT_CASE(source_test),
 	KUNIT_CASE(found_test),

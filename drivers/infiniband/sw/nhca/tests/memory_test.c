@@ -469,7 +469,7 @@ static void atomic_test(struct kunit *test)
 /*
  * An R_Key reference gives access to any part of its range, in any order, until the key is closed.
  */
-static void hold_test(struct kunit *test)
+static void rkey_ref_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
 	struct region *r = region_make(test, f, 0x10000, 9000, 0x800, ALL_ACCESS);
@@ -594,7 +594,7 @@ static struct kunit_case memory_cases[] = {
 	KUNIT_CASE(gather_test),
 	KUNIT_CASE(scatter_test),
 	KUNIT_CASE(atomic_test),
-	KUNIT_CASE(hold_test),
+	KUNIT_CASE(rkey_ref_test),
 	KUNIT_CASE(kernel_region_test),
 	KUNIT_CASE(bytes_test),
 	{}

@@ -49,7 +49,7 @@ static void page_class_test(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, seg_at(mr, 0, 1, true, &seg), -EACCES);
 	KUNIT_EXPECT_EQ(test, seg_at(mr, 5 * PAGE_SIZE - 100, 1, false, &seg), -EACCES);
-	/* rights do not help if one bit of the PVO's key is wrong */
+	/* access is refused if one bit of the PVO's key is wrong */
 	enter();
 	err = nhca_pvo_seg(mr->pvo ^ BIT_ULL(NHCA_PVO_KEY_SHIFT), 1, false, &seg);
 	leave();
@@ -98,8 +98,8 @@ static void huge_case(struct kunit *test, struct page **huge, u64 start, u64 len
 }
 
 /*
- * A region of huge pages has one entry for each, and segments of up to a huge page. Memory that is
- * not aligned, or has another size than the buffer, is refused.
+ * A region of huge pages has one TCE for each huge page, and segments of up to a huge page. Memory
+ * that is not aligned, or has another size than the buffer, is refused.
  */
 static void huge_class_test(struct kunit *test)
 {
@@ -167,7 +167,7 @@ static void user_args_test(struct kunit *test)
 	}
 }
 
-/* The uobject of a region is not used: after a reregistration it is that of the old region. */
+/* nhca does not use ibmr.uobject, because after a reregistration it is that of the old region. */
 static void uobject_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;

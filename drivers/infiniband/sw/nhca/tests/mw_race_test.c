@@ -365,7 +365,10 @@ static void dereg_make(struct kunit *test, struct dereg *d)
 	WRITE_ONCE(d->lkey, mr->ibmr.lkey);
 }
 
-/* Deregister the region when no window is bound to it; then peers may not use its memory. */
+/*
+ * Try to deregister the region until no window is bound to it. Then peers must not access its
+ * memory.
+ */
 static void dereg_gone(struct kunit *test, struct dereg *d, unsigned int *busy)
 {
 	struct fixture *f = test->priv;

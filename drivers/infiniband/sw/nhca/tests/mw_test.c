@@ -103,7 +103,7 @@ static void zero_based_test(struct kunit *test)
  * Any QP of the protection domain can use a type 1 window. Only a QP with the number of the QP that
  * bound a type 2 window can use this window; for type 2B it must also be in the protection domain.
  */
-static void who_test(struct kunit *test)
+static void key_user_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
 	struct nhca_mr *mr = region(test, f->pd, BINDABLE);
@@ -232,7 +232,9 @@ static void wrong_regions(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, local_inv(&f->qp, closed->mkey.key, false), 0);
 }
 
-/* Expect that @wqe fails with @err and changes nothing. @open: the window is bound and stays so. */
+/*
+ * Expect that @wqe fails with @err and changes nothing. @open: the window is bound and stays bound.
+ */
 static void expect_refused(struct kunit *test, int t, bool open, const char *what,
 			   struct nhca_key_user *key_user, const struct nhca_send_wqe *wqe,
 			   int err)
@@ -360,7 +362,7 @@ static struct kunit_case mw_cases[] = {
 	KUNIT_CASE(rights_test),
 	KUNIT_CASE(range_test),
 	KUNIT_CASE(zero_based_test),
-	KUNIT_CASE(who_test),
+	KUNIT_CASE(key_user_test),
 	KUNIT_CASE(refuse_test),
 	{}
 };

@@ -79,7 +79,7 @@ static void opseq_whole_table(struct kunit *test)
 }
 
 /* Responses, CNPs and packets of channels are not requests, so they are refused in every state. */
-static void opseq_refuses_what_is_no_request(struct kunit *test)
+static void opseq_refuses_non_requests(struct kunit *test)
 {
 	static const u8 opcodes[] = {
 		0x0d, 0x0e, 0x0f, 0x10, 0x11, 0x12, 0x81,
@@ -148,7 +148,7 @@ static void opseq_payload_lengths(struct kunit *test)
 
 static struct kunit_case opseq_cases[] = {
 	KUNIT_CASE(opseq_whole_table),
-	KUNIT_CASE(opseq_refuses_what_is_no_request),
+	KUNIT_CASE(opseq_refuses_non_requests),
 	KUNIT_CASE(opseq_payload_lengths),
 	{}
 };

@@ -13,7 +13,7 @@
 #include "regions.h"
 
 #define IOVA		0x7f0000000000ULL
-/* pages of a region that does not fit one leaf of a table, wherever it begins */
+/* number of pages of a region that needs at least two leaves of a table */
 #define MANY		(NHCA_TCE_LEAF_SIZE + 8)
 #define PACKETS		4
 #define SEG		(NHCA_BTH_LEN + PAGE_SIZE + NHCA_ICRC_LEN)
@@ -118,7 +118,7 @@ free:
 			__free_pages(huge[i], order);
 }
 
-/* Fast and slow path in any order give each byte once, at its place. */
+/* Fast and slow path, mixed in random order, return each byte once and at the right place. */
 static void mixed_test(struct kunit *test)
 {
 	static const u32 offsets[] = { 0, 1, 64, PAGE_SIZE - 1 };
@@ -211,9 +211,9 @@ static void refused_test(struct kunit *test)
 
 /*
  * The first page of an R_Key reference or SGE needs the slow path, which checks the reference or
- * the key. Kernel memory has no entries, and so no fast path.
+ * the key. Kernel memory has no TCEs, and so no fast path.
  */
-static void unasked_test(struct kunit *test)
+static void first_page_test(struct kunit *test)
 {
 	struct nhca_mr *mr = pages_make(test, NPAGES, 0, true);
 	struct fixture *f = test->priv;
@@ -330,7 +330,7 @@ static struct kunit_case page_cases[] = {
 	KUNIT_CASE(huge_test),
 	KUNIT_CASE(mixed_test),
 	KUNIT_CASE(refused_test),
-	KUNIT_CASE(unasked_test),
+	KUNIT_CASE(first_page_test),
 	KUNIT_CASE(placed_test),
 	{}
 };

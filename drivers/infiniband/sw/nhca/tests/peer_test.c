@@ -46,7 +46,8 @@ struct packet {
  * @pages:    memory of @mr
  * @mr:       region of both ends
  * @rnd:      random numbers
- * @loss:     number of packets in a thousand that are lost; as many are doubled and overtaken
+ * @loss:     number of packets in a thousand that are lost; as many are duplicated, and as many
+ *         overtaken
  * @caps:     the ends show that they are nhca, and @b replies to each SEND
  * @n:        number of @packets
  * @packets:  packets on the path

@@ -189,8 +189,8 @@ static void unsent_test(struct kunit *test)
 }
 
 /*
- * A waiting ACK is dropped when another ACK that covers it is sent: that of a duplicate, or one
- * that is due because a waiting ACK may cover at most 16 PSNs.
+ * A waiting ACK is dropped when another ACK that covers it is sent. This other ACK acknowledges a
+ * duplicate, or is due because a waiting ACK may cover at most 16 PSNs.
  */
 static void replaced_test(struct kunit *test)
 {
@@ -210,8 +210,8 @@ static void replaced_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&f->qp->piggyback->pending), 0);
 }
 
-/* After many quick replies, fewer of them are required again. */
-static void forgiven_test(struct kunit *test)
+/* After many quick replies, fewer quick replies are required before an ACK waits. */
+static void needed_halved_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
 
@@ -249,7 +249,7 @@ static struct kunit_case piggyback_cases[] = {
 	KUNIT_CASE(late_reply_test),
 	KUNIT_CASE(unsent_test),
 	KUNIT_CASE(replaced_test),
-	KUNIT_CASE(forgiven_test),
+	KUNIT_CASE(needed_halved_test),
 	KUNIT_CASE(carrier_test),
 	{}
 };

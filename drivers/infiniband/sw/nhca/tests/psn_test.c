@@ -55,7 +55,7 @@ static void psn_diff_half_circle(struct kunit *test)
 }
 
 /* Adding the same count to two PSNs does not change their difference. */
-static void psn_diff_turns_with_the_circle(struct kunit *test)
+static void psn_diff_translation_invariant(struct kunit *test)
 {
 	int i, j;
 	u32 turn;
@@ -101,7 +101,7 @@ static struct kunit_case psn_cases[] = {
 	KUNIT_CASE(psn_add_wraps),
 	KUNIT_CASE(psn_diff_is_signed_distance),
 	KUNIT_CASE(psn_diff_half_circle),
-	KUNIT_CASE(psn_diff_turns_with_the_circle),
+	KUNIT_CASE(psn_diff_translation_invariant),
 	KUNIT_CASE(psn_count_of_message),
 	{}
 };

@@ -274,8 +274,8 @@ static inline struct nhca_mr *fix_mr(struct kunit *test, struct ib_pd *pd)
 }
 
 /*
- * Replace nhca_route_watched() and nhca_lo_watched(), which need a namespace: no packet socket or
- * queueing discipline must see packets.
+ * Replace nhca_route_watched() and nhca_lo_watched(), because they need a namespace. The result
+ * means that no packet socket or queueing discipline must see packets.
  */
 static bool fix_route_watched(struct net *net, struct nhca_av *av, u16 sport)
 {

@@ -268,7 +268,7 @@ static void queue_hash_test(struct kunit *test)
 	nic_free(test, nic);
 }
 
-/* The CPU of a flow is the one that sent the first packet while no other was in flight. */
+/* The CPU of a flow is the CPU that sent a packet when no other packet was in flight. */
 static void queue_sender_test(struct kunit *test)
 {
 	struct nic *nic = nic_make(test);

@@ -247,7 +247,7 @@ static void rcxt_notice_waits_for_pages(struct kunit *test)
 }
 
 /* If no packet refers to the pages of a write, the write completes when its notice arrives. */
-static void rcxt_notice_completes_at_once(struct kunit *test)
+static void rcxt_notice_completes_immediately(struct kunit *test)
 {
 	struct fixture *f = fixture_make(test);
 	struct nhca_cqe cqe;
@@ -262,8 +262,11 @@ static void rcxt_notice_completes_at_once(struct kunit *test)
 	fixture_free(f);
 }
 
-/* A write that waits for packets does not complete any more if its rCxt is taken back. */
-static void rcxt_notice_forgotten(struct kunit *test)
+/*
+ * If the rCxt of a write is taken back while packets refer to its pages, the write does not
+ * complete.
+ */
+static void rcxt_notice_after_release(struct kunit *test)
 {
 	struct fixture *f = fixture_make(test);
 	struct nhca_zcopy *z = write(test, f, 1);
@@ -284,7 +287,7 @@ static void rcxt_notice_forgotten(struct kunit *test)
  * The target of a read gets its completion only after all packets of the answer are built, even if
  * the notice came earlier.
  */
-static void rcxt_answer_is_told_last(struct kunit *test)
+static void rcxt_read_target_completes_last(struct kunit *test)
 {
 	struct fixture *f = fixture_make(test);
 	struct nhca_rx rx = peer_says(f, 1);
@@ -305,9 +308,9 @@ static void rcxt_answer_is_told_last(struct kunit *test)
 
 static struct kunit_case rcxt_channel_cases[] = {
 	KUNIT_CASE(rcxt_notice_waits_for_pages),
-	KUNIT_CASE(rcxt_notice_completes_at_once),
-	KUNIT_CASE(rcxt_notice_forgotten),
-	KUNIT_CASE(rcxt_answer_is_told_last),
+	KUNIT_CASE(rcxt_notice_completes_immediately),
+	KUNIT_CASE(rcxt_notice_after_release),
+	KUNIT_CASE(rcxt_read_target_completes_last),
 	KUNIT_CASE(rcxt_segment_fits_mtu),
 	KUNIT_CASE(rcxt_shares_count_bytes),
 	{}

@@ -94,7 +94,7 @@ static void flush_ends_read(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, chan_idle(a));
 }
 
-/* Flushed cancels that name no transfer, or an rCxt that the channel does not own, do no harm. */
+/* A flushed cancel changes nothing if it names no transfer or an rCxt of another channel. */
 static void flush_any_cancel(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -128,7 +128,7 @@ static void cancel(struct chan *a)
  * A cancel that finds a copy in progress ends the channel's turn, and completes after the copy. If
  * the cancel waited inside the turn, this test would not end.
  */
-static void cancel_gives_way(struct kunit *test)
+static void cancel_ends_turn(struct kunit *test)
 {
 	struct pair *p = test->priv;
 	struct chan *a = p->end[0].chan;
@@ -153,7 +153,7 @@ static void cancel_and_read(struct chan *a)
 }
 
 /* Work requests that were posted during a copy are executed after it, in their order. */
-static void later_work_waits(struct kunit *test)
+static void later_wqes_wait_for_copy(struct kunit *test)
 {
 	struct pair *p = test->priv;
 	struct chan *a = p->end[0].chan;
@@ -178,8 +178,11 @@ static void fence_and_write(struct chan *a)
 	chan_transfer(a, NHCA_WR_CH_WRITE, 2, LEN, NHCA_NOTIFY_INITIATOR);
 }
 
-/* A transfer begins after the copy of a peer's write that a fence has ended. */
-static void transfer_gives_way(struct kunit *test)
+/*
+ * If a fence has ended a peer's write and a CPU still copies its payload, the next transfer begins
+ * after this copy.
+ */
+static void transfer_waits_for_copy(struct kunit *test)
 {
 	struct pair *p = test->priv;
 	struct chan *a = p->end[0].chan, *b = p->end[1].chan;
@@ -207,7 +210,7 @@ static void grace(struct nhca_channel *ch)
  * engine may not have ended yet. A grace period costs time, so release waits for none if the
  * channel has only received.
  */
-static void release_waits_for_answer(struct kunit *test)
+static void release_waits_for_send_engine(struct kunit *test)
 {
 	struct pair *p = test->priv;
 	struct chan *a = p->end[0].chan, *b = p->end[1].chan;
@@ -318,7 +321,7 @@ static void release_after_recovery(struct kunit *test)
 static struct nhca_rcxt_dev *graced;
 static bool open_to_recovery;
 
-/* Replaces nhca_channel_grace(): the rCxts have ended, and a recovery may run. */
+/* Replaces nhca_channel_grace(): a recovery runs during the grace period of a release. */
 static void grace_recovers(struct nhca_channel *ch)
 {
 	open_to_recovery = !mutex_is_locked(&graced->mutex);
@@ -326,7 +329,7 @@ static void grace_recovers(struct nhca_channel *ch)
 }
 
 /* A recovery during a release takes the rCxts. The release still waits for packets of the write. */
-static void release_beside_recovery(struct kunit *test)
+static void release_during_recovery(struct kunit *test)
 {
 	struct pair *p = test->priv;
 	struct late late = { .pair = p };
@@ -350,13 +353,13 @@ static struct kunit_case rcxt_close_cases[] = {
 	KUNIT_CASE(flush_waits_for_copy),
 	KUNIT_CASE(flush_ends_read),
 	KUNIT_CASE(flush_any_cancel),
-	KUNIT_CASE(cancel_gives_way),
-	KUNIT_CASE(later_work_waits),
-	KUNIT_CASE(transfer_gives_way),
-	KUNIT_CASE(release_waits_for_answer),
+	KUNIT_CASE(cancel_ends_turn),
+	KUNIT_CASE(later_wqes_wait_for_copy),
+	KUNIT_CASE(transfer_waits_for_copy),
+	KUNIT_CASE(release_waits_for_send_engine),
 	KUNIT_CASE(release_waits_for_copy),
 	KUNIT_CASE(release_after_recovery),
-	KUNIT_CASE(release_beside_recovery),
+	KUNIT_CASE(release_during_recovery),
 	{}
 };
 

@@ -152,7 +152,7 @@ static void turns_pass(struct kunit *test)
 
 static u32 again_state;
 
-/* A completion handler that rings the doorbell during the turn that posts the completion. */
+/* Completion handler: ring the doorbell during the turn that posts the completion. */
 static void again_completed(struct ib_cq *ibcq, void *context)
 {
 	struct chan *c = context;
@@ -340,8 +340,8 @@ static void release_while_sent(struct kunit *test)
 /* ---- errors, recovery, destruction ---- */
 
 /*
- * A failed channel ends all its transfers, and flushes work requests when no packet refers to its
- * pages.
+ * A failed channel ends all its transfers. It flushes a work request when no packet refers to the
+ * pages of this work request.
  */
 static void error_ends_transfers(struct kunit *test)
 {
@@ -370,8 +370,8 @@ static void error_ends_transfers(struct kunit *test)
 }
 
 /*
- * A failed channel flushes a part of its work requests in each turn, and the turn costs as much as
- * it flushes, whatever the quantum is.
+ * A failed channel flushes at most NHCA_CH_FORGET work requests in a turn, whatever the quantum is.
+ * Each of them costs a share.
  */
 static void error_flushes_in_turns(struct kunit *test)
 {

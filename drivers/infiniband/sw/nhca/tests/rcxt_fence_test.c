@@ -95,7 +95,7 @@ static void rcxt_fence_in_every_state(struct kunit *test)
 }
 
 /* A fence of tid 0 is refused, because no transfer has this tid. */
-static void rcxt_fence_of_none(struct kunit *test)
+static void rcxt_fence_tid_zero(struct kunit *test)
 {
 	struct nhca_rcxt rc = { .state = NHCA_RCXT_IDLE };
 	enum nhca_rx_status status;
@@ -108,7 +108,7 @@ static void rcxt_fence_of_none(struct kunit *test)
 
 static struct kunit_case rcxt_fence_cases[] = {
 	KUNIT_CASE(rcxt_fence_in_every_state),
-	KUNIT_CASE(rcxt_fence_of_none),
+	KUNIT_CASE(rcxt_fence_tid_zero),
 	{}
 };
 

@@ -35,7 +35,7 @@ static void program_release(struct nhca_fifo *fifo, struct program *p, u32 slot)
 
 /*
  * Frames whose completions were lost use up no slots of the FIFO. Otherwise a peer that sends
- * faster than a program polls would remove slots forever.
+ * faster than a program polls would use up all slots.
  */
 static void fifo_lost_completions(struct kunit *test)
 {

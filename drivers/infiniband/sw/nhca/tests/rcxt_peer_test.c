@@ -118,8 +118,8 @@ static void begin(struct pair *p, u32 e, u32 i)
 }
 
 /*
- * A transfer has not completed although the network is quiet. The program of a read starts the read
- * again with another tid. The program of a write probes what has arrived.
+ * A transfer has not completed although no packet is on the wire. The program of a read starts the
+ * read again with another tid. The program of a write probes what has arrived.
  */
 static void ask(struct pair *p, u32 e, u32 i)
 {

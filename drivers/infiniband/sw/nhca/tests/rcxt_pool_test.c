@@ -202,7 +202,7 @@ static void rcxt_pool_history(struct kunit *test)
 }
 
 /* A released rCxt is acquired again after all other free ones, and no lookup finds its old id. */
-static void rcxt_pool_rests_longest(struct kunit *test)
+static void rcxt_pool_reuses_oldest(struct kunit *test)
 {
 	struct pool_fixture *f = pool_setup(test);
 	struct nhca_rcxt_id first, id;
@@ -284,7 +284,7 @@ static void rcxt_pool_default_size(struct kunit *test)
  * One user gets at most half of the pool, with any number of channels, and two users do not get all
  * of it. Channels without a user get what is free.
  */
-static void rcxt_pool_half_for_others(struct kunit *test)
+static void rcxt_pool_user_share(struct kunit *test)
 {
 	struct pool_fixture *f = pool_setup(test);
 	struct nhca_rcxt_list nobody = NHCA_RCXT_LIST_INIT;
@@ -345,10 +345,10 @@ static void rcxt_pool_half_for_others(struct kunit *test)
 
 static struct kunit_case rcxt_pool_cases[] = {
 	KUNIT_CASE(rcxt_pool_history),
-	KUNIT_CASE(rcxt_pool_rests_longest),
+	KUNIT_CASE(rcxt_pool_reuses_oldest),
 	KUNIT_CASE(rcxt_pool_keys_unique),
 	KUNIT_CASE(rcxt_pool_default_size),
-	KUNIT_CASE(rcxt_pool_half_for_others),
+	KUNIT_CASE(rcxt_pool_user_share),
 	{}
 };
 

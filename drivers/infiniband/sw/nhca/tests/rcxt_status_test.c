@@ -114,8 +114,8 @@ static void probe_partial(struct kunit *test)
 }
 
 /*
- * Each state of the transfer at the peer has its status. A probe needs a token only if its status
- * has a bitmap; no status of this test has one.
+ * The status depends on the state of the transfer at the peer. A probe needs a token only if its
+ * status has a bitmap; no status of this test has one.
  */
 static void probe_states(struct kunit *test)
 {
@@ -145,7 +145,7 @@ static void probe_states(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, chan_idle(a) && chan_idle(b));
 }
 
-/* A probe or its status for an rCxt that the channel does not own is dropped. */
+/* A channel drops a probe or a status for an rCxt that it does not own. */
 static void probe_no_rcxt(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -189,7 +189,7 @@ static void status_too_early(struct kunit *test)
 	first = pair_first(test, NHCA_RX_WRITE);
 	pair_rx(test, first);
 	pair_rx(test, list_last_entry(&p->wire, struct pair_packet, list));
-	/* a status that says the same as the notice, which is lost */
+	/* the notice is lost, and a status with the same meaning arrives */
 	pk = list_last_entry(&p->wire, struct pair_packet, list);
 	KUNIT_ASSERT_EQ(test, pk->hdr.opcode, NHCA_RX_NOTICE);
 	pk->hdr.opcode = NHCA_RX_STATUS;
@@ -236,7 +236,7 @@ static void status_while_sending(struct kunit *test)
 }
 
 /* A channel whose receive FIFO is full drops statuses. */
-static void status_without_frame(struct kunit *test)
+static void status_fifo_full(struct kunit *test)
 {
 	struct pair *p = test->priv;
 	struct chan *a = p->end[0].chan;
@@ -309,7 +309,7 @@ static void fence_too_late(struct kunit *test)
 }
 
 /* A fence has no answer while a CPU copies payload, or the peer's own channel uses the rCxt. */
-static void fence_without_answer(struct kunit *test)
+static void fence_unanswered(struct kunit *test)
 {
 	struct pair *p = test->priv;
 	struct chan *a = p->end[0].chan, *b = p->end[1].chan;
@@ -368,10 +368,10 @@ static struct kunit_case rcxt_status_cases[] = {
 	KUNIT_CASE(probe_no_rcxt),
 	KUNIT_CASE(status_too_early),
 	KUNIT_CASE(status_while_sending),
-	KUNIT_CASE(status_without_frame),
+	KUNIT_CASE(status_fifo_full),
 	KUNIT_CASE(fence_cancels),
 	KUNIT_CASE(fence_too_late),
-	KUNIT_CASE(fence_without_answer),
+	KUNIT_CASE(fence_unanswered),
 	KUNIT_CASE(fence_ends_answer),
 	{}
 };

@@ -165,7 +165,10 @@ static void third_bytes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, chan_count(t.c, NHCA_CH_RECEIVED_BYTES), 0);
 }
 
-/* A source sends only to addresses that its program has allowed, and tells the manager. */
+/*
+ * A source sends only to targets that its program has allowed. A status reports the refusal to the
+ * manager.
+ */
 static void third_forbidden(struct kunit *test)
 {
 	struct third t = three(test);
@@ -246,7 +249,7 @@ static void begin_long(struct kunit *test, u32 tid)
 	KUNIT_ASSERT_LT(test, pair_count(test, NHCA_RX_THIRD_WRITE), 200);
 }
 
-/* A revocation ends a transfer in progress, and the manager is told. */
+/* A revocation ends a transfer in progress. A status reports this to the manager. */
 static void third_revoked(struct kunit *test)
 {
 	struct third t = three(test);
@@ -268,7 +271,7 @@ static void third_revoked(struct kunit *test)
 			NHCA_TRANSFER_PARTIAL);
 }
 
-/* A fence stops the source in the middle of a transfer, and another one the target. */
+/* In the middle of a transfer, a fence stops the source, and another fence stops the target. */
 static void third_fenced(struct kunit *test)
 {
 	struct third t = three(test);
@@ -534,7 +537,7 @@ static void third_deregistered(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, chan_count(t.a, NHCA_CH_DROP_PVO_KEY), 1);
 	KUNIT_EXPECT_EQ(test, nhca_channel_state(t.a->ch), IB_QPS_RTS);
 	KUNIT_EXPECT_TRUE(test, chan_idle(t.a) && chan_idle(t.b) && chan_idle(t.c));
-	/* the status may be lost: the rCxt of the source tells it again */
+	/* the status may be lost, so a probe of the source gets the same status again */
 	t.a->end->mem = t.b->end->mem;
 	KUNIT_EXPECT_EQ(test, ask(test, NHCA_WR_CH_PROBE, t.a, PAIR_AH, 3, LONG),
 			NHCA_TRANSFER_PROT_ERR);
@@ -660,7 +663,10 @@ static void third_forged_request(struct kunit *test)
 		}
 		pair_rx(test, pk);
 		KUNIT_EXPECT_EQ_MSG(test, pair_count(test, NHCA_RX_THIRD_WRITE), 0, "field %u", i);
-		/* only the wrong PVO is known to be wrong after the transfer has begun */
+		/*
+		 * the source detects a wrong PVO after the transfer has begun, and then sends a
+		 * status
+		 */
 		KUNIT_EXPECT_EQ(test, pair_count(test, 0), i == 6);
 		pair_settle(test);
 		if (i == 6) {
@@ -705,7 +711,10 @@ static void third_unverified(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pair_count(test, 0), 1);
 }
 
-/* Payload: an impossible manager is refused; notices of others complete nothing. */
+/*
+ * Payload with an impossible address of the manager is refused. A notice completes nothing unless
+ * it is from the target.
+ */
 static void third_forged_payload(struct kunit *test)
 {
 	static const u32 managers[] = { 0, 0xe0000001, 0xffffffff, 0x7f000001, PAIR_BROADCAST };
@@ -785,7 +794,10 @@ static void third_limits(struct kunit *test)
 	chan_expect(test, t.c, NHCA_WC_CH_MOVE, IB_WC_SUCCESS);
 }
 
-/* The source is also the target, the manager, or both: other rCxts work, and the same ones fail. */
+/*
+ * The source is also the target, the manager, or both. A transfer between different rCxts works,
+ * and a transfer with the same rCxt in two roles fails.
+ */
 static void third_same_host(struct kunit *test)
 {
 	struct third t = three(test);
@@ -931,7 +943,7 @@ static void third_closed(struct kunit *test)
 	pair_deliver(test);
 	sent = p->sent;
 	KUNIT_EXPECT_GT(test, pair_count(test, NHCA_RX_THIRD_WRITE), 0);
-	/* packets of the network stack would be waited for */
+	/* drop the packets, because chan_destroy() waits for packets in the network stack */
 	while (pair_count(test, 0))
 		pair_drop(list_first_entry(&p->wire, struct pair_packet, list));
 	chan_destroy(t.a);

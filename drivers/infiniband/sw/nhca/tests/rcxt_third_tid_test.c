@@ -262,7 +262,7 @@ static void third_notice(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_notice(&rc, &x), NHCA_RCXT_ACCEPT);
 	KUNIT_EXPECT_EQ(test, (u32)rc.state, (u32)NHCA_RCXT_DONE);
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_notice(&rc, &x), NHCA_RCXT_DUPLICATE);
-	/* neither a source nor a write takes this notice */
+	/* neither a source nor a write accepts this notice */
 	rc = in_state(NHCA_RCXT_FORWARDED);
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_notice(&rc, &x), NHCA_RCXT_UNSOLICITED);
 	rc = in_state(NHCA_RCXT_WAITING);
@@ -304,7 +304,10 @@ static void third_manager(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_move_again(&rc, &x, DIGEST), -EINVAL);
 }
 
-/* Payload of a write and of a third-party transfer do not mix, and a fence waits for the engine. */
+/*
+ * A write does not accept payload of a third-party transfer, nor the reverse. A fence waits for the
+ * engine.
+ */
 static void third_payload_and_fence(struct kunit *test)
 {
 	struct nhca_rcxt rc = { .state = NHCA_RCXT_IDLE };

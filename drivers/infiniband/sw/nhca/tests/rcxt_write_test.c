@@ -223,8 +223,8 @@ static void write_unsent_packet(struct kunit *test)
 }
 
 /*
- * Batches of packets place the same bytes as single packets, also if some of these have arrived
- * before.
+ * Batches of packets place the same bytes as single packets, even if some of the packets have
+ * arrived before.
  */
 static void write_batches(struct kunit *test)
 {
@@ -342,7 +342,10 @@ static void forget(struct chan *a, u32 i)
 	spin_unlock_bh(lock);
 }
 
-/* Several writes may wait for their pages, and complete in order, unless their rCxt is released. */
+/*
+ * Several writes may wait until no packet refers to their pages. They complete in order. A write
+ * whose rCxt is released does not complete.
+ */
 static void writes_wait_for_pages(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -388,7 +391,7 @@ static void writes_wait_for_pages(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, a->ch->noticed.last, NHCA_RCXT_NONE);
 }
 
-/* If the notice arrives while packets are sent again, the packets that are left are not sent. */
+/* If the notice arrives while packets are sent again, the remaining packets are not sent. */
 static void write_notice_stops_packets(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -445,7 +448,8 @@ static void write_back_pressure(struct kunit *test)
 }
 
 /*
- * At most 32 writes are in progress. Further writes stay in the send FIFO until others are sent.
+ * At most 32 writes are in progress. Further writes stay in the send FIFO until earlier writes are
+ * sent.
  */
 static void write_many(struct kunit *test)
 {
@@ -590,7 +594,7 @@ static void write_waits_for_rcxt(struct kunit *test)
 	expect_local(test, a, 1, 2);
 	KUNIT_EXPECT_EQ(test, pair_first(test, NHCA_RX_WRITE)->hdr.rx.total, 10);
 	pair_settle(test);
-	/* the notice of the replaced write is too late for its completion */
+	/* the notice of the replaced write arrives too late to complete this write */
 	KUNIT_EXPECT_EQ(test, chan_count(a, NHCA_CH_DROP_STALE), 1);
 	chan_expect(test, b, NHCA_WC_CH_REMOTE_WRITE, IB_WC_SUCCESS);
 	expect_written(test, a, 1, 2, 10);

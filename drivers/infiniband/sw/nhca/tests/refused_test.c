@@ -53,7 +53,7 @@ static void refuse(struct kunit *test)
 }
 
 /* A peer that has lost the READ response, the NAK or both gets a NAK with the PSN that it needs. */
-static void asked_again_test(struct kunit *test)
+static void retransmitted_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
 
@@ -110,7 +110,7 @@ static void longest_read_test(struct kunit *test)
 }
 
 static struct kunit_case refused_cases[] = {
-	KUNIT_CASE(asked_again_test),
+	KUNIT_CASE(retransmitted_test),
 	KUNIT_CASE(guessed_psn_test),
 	KUNIT_CASE(longest_read_test),
 	{}

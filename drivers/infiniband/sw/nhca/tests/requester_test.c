@@ -241,7 +241,7 @@ static void unsent_rtt_test(struct kunit *test)
 }
 
 /* An empty WRITE that requests an ACK counts for NHCA_EMPTY_ACKREQ_MAX only if it was sent. */
-static void unsent_blind_test(struct kunit *test)
+static void unsent_empty_write_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
 	struct nhca_sq *sq = &f->qp->sq;
@@ -444,7 +444,7 @@ static void timeouts_test(struct kunit *test)
 }
 
 /* All requests are unsignaled: the timer requests their ACK, which does not count as a retry. */
-static void timer_asks_test(struct kunit *test)
+static void timer_ackreq_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
 	struct sent sent;
@@ -467,7 +467,7 @@ static void timer_asks_test(struct kunit *test)
  * In SQD the requester requests an ACK of the last packets, and IB_EVENT_SQ_DRAINED follows this
  * ACK.
  */
-static void drain_asks_test(struct kunit *test)
+static void drain_ackreq_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
 	struct sent sent;
@@ -516,14 +516,14 @@ static struct kunit_case requester_cases[] = {
 	KUNIT_CASE(unsent_due_test),
 	KUNIT_CASE(unsent_rtt_test),
 	KUNIT_CASE(modify_kicks_test),
-	KUNIT_CASE(unsent_blind_test),
+	KUNIT_CASE(unsent_empty_write_test),
 	KUNIT_CASE(ackreq_window_test),
 	KUNIT_CASE(opcode_test),
 	KUNIT_CASE(rd_atomic_test),
 	KUNIT_CASE(inline_read_test),
 	KUNIT_CASE(timeouts_test),
-	KUNIT_CASE(timer_asks_test),
-	KUNIT_CASE(drain_asks_test),
+	KUNIT_CASE(timer_ackreq_test),
+	KUNIT_CASE(drain_ackreq_test),
 	KUNIT_CASE(dump_test),
 	{}
 };

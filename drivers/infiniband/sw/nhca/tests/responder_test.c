@@ -548,8 +548,8 @@ static void uc_packet(struct kunit *test, u8 opcode, u32 psn, u32 payload)
 }
 
 /*
- * A SEND of which a packet is missing is dropped as a whole, and the next message uses its receive.
- * Any PSN may begin a message.
+ * If a packet of a SEND is missing, the whole SEND is dropped, and the next message uses the
+ * receive of this SEND. Any PSN may begin a message.
  */
 static void uc_send_test(struct kunit *test)
 {

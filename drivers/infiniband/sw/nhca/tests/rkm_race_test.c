@@ -85,8 +85,8 @@ struct race_worker {
  * @key:     the keys, both of one bucket
  * @open:    their valid bits
  * @revoked: refs that sweeps have revoked
- * @dirty:   closes that found bytes written since the close before
- * @broken:  closes after which bytes were written
+ * @dirty:   number of closes that found bytes written since the previous close
+ * @broken:  number of closes after which bytes were written
  * @n:       number of workers
  * @worker:  the workers
  */
@@ -109,7 +109,10 @@ static void race_let_run(void)
 		cond_resched();
 }
 
-/* let the workers run after a close; the wakeup of this thread then interrupts them anywhere */
+/*
+ * let the workers run after a close; the wakeup of this thread interrupts a worker at any
+ * instruction
+ */
 static void race_let_use(unsigned int round)
 {
 	ndelay(round % 32 * 100);
@@ -189,7 +192,7 @@ static void race_close(struct race *race, unsigned int round)
 	WRITE_ONCE(race->open[k], false);
 	race->revoked += nhca_rkm_sweep(&race_pd, race->key[k]);
 	nhca_live_wait();
-	/* no worker may write now; if one does, all of this is a data race */
+	/* no worker may write now; if one does, the following accesses are data races */
 	for (i = 0; i < race->n; i++) {
 		u8 *bytes = race->worker[i].bytes[k];
 
@@ -218,7 +221,7 @@ static unsigned long race_stopped(const struct race *race)
 }
 
 /* After nhca_rkm_sweep() and nhca_live_wait() no responder writes by a ref of the closed key. */
-static void rkm_nothing_moves_by_a_revoked_hold(struct kunit *test)
+static void rkm_revoked_ref_writes_nothing(struct kunit *test)
 {
 	unsigned long begun = jiffies, stopped, late = 0;
 	unsigned int cpu, i, round;
@@ -282,7 +285,10 @@ struct race_long {
 	unsigned int wrong;
 };
 
-/* Return: the sweep that has revoked the last ref, which it checks first, but not refs[0]; or 0. */
+/*
+ * Return: number of the sweep if it has revoked the last ref, which it checks first, but not
+ * refs[0] yet; otherwise 0.
+ */
 static unsigned int race_middle(const struct race_long *l)
 {
 	unsigned int sweep;
@@ -347,7 +353,7 @@ static long race_sweep(void *arg)
  * lock would let the responder in only at its end. There are many sweeps, because the other CPU may
  * be busy elsewhere during a sweep.
  */
-static void rkm_receive_side_gets_in_first(struct kunit *test)
+static void rkm_receive_has_priority(struct kunit *test)
 {
 	unsigned int a = cpumask_first(cpu_online_mask), b = cpumask_next(a, cpu_online_mask), i;
 	struct race_long l = { .n = RACE_HOLDS };
@@ -379,7 +385,7 @@ static void rkm_receive_side_gets_in_first(struct kunit *test)
  * Refs may come and go between the steps of a long sweep. The sweep revokes all refs of its key
  * that remain, and no others.
  */
-static void rkm_long_sweep_loses_nothing(struct kunit *test)
+static void rkm_long_sweep_revokes_all(struct kunit *test)
 {
 	struct nhca_rkey_ref h = { .pd = &race_pd, .qpn = RACE_QPN };
 	struct race_long l = { .n = RACE_HOLDS };
@@ -427,9 +433,9 @@ static void rkm_long_sweep_loses_nothing(struct kunit *test)
 }
 
 static struct kunit_case race_cases[] = {
-	KUNIT_CASE(rkm_long_sweep_loses_nothing),
-	KUNIT_CASE(rkm_receive_side_gets_in_first),
-	KUNIT_CASE(rkm_nothing_moves_by_a_revoked_hold),
+	KUNIT_CASE(rkm_long_sweep_revokes_all),
+	KUNIT_CASE(rkm_receive_has_priority),
+	KUNIT_CASE(rkm_revoked_ref_writes_nothing),
 	{}
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: the remote key manager: the timing diagrams of the reference step by step, and random
- * histories compared with a model of the reference's manager. A ref is an R_Key reference (struct
- * nhca_rkey_ref).
+ * KUnit: the remote key manager: the timing diagrams of the reference for key revocation, step by
+ * step, and random histories compared with a model of the reference's manager. A ref is an R_Key
+ * reference (struct nhca_rkey_ref).
  */
 #include <kunit/test.h>
 #include <linux/prandom.h>
@@ -246,7 +246,7 @@ static void rkm_fig16_several_keys_match(struct kunit *test)
  * FIG. 17: keys 0 and 3 of QP 0 match, 1 and 2 do not. Between the steps of the sweep, receive
  * processing reads and writes slots.
  */
-static void rkm_fig17_receive_side_in_between(struct kunit *test)
+static void rkm_fig17_receive_between_steps(struct kunit *test)
 {
 	static const u8 keys[][RKM_SLOTS] = {
 		{ 0, 1, 2, 0 }, { 0, 0, 1, 0 }, { 0, 1, 0, 2 },
@@ -308,7 +308,7 @@ static void rkm_fig17_receive_side_in_between(struct kunit *test)
 }
 
 /* Two sweeps of a bucket pass over each other's marks, and each ref is revoked once. */
-static void rkm_sweeps_pass_each_other(struct kunit *test)
+static void rkm_concurrent_sweeps(struct kunit *test)
 {
 	static const u8 keys[][RKM_SLOTS] = { { 0, 1, 0, 1 }, { 1, 0, 1, 0 } };
 	unsigned int other;
@@ -326,7 +326,7 @@ static void rkm_sweeps_pass_each_other(struct kunit *test)
 }
 
 /* Releasing a ref that is not in use, or was revoked, does nothing. */
-static void rkm_release_is_fine_without_hold(struct kunit *test)
+static void rkm_put_without_ref(struct kunit *test)
 {
 	rkm_release(&rkm_qp[0], 0);
 	rkm_hold(&rkm_qp[0], 0, rkm_key[0]);
@@ -433,7 +433,10 @@ static void rkm_do_slot(struct rkm_history *hi)
 	rkm_model.valid[q][s] = true;
 }
 
-/* Move a QP to another domain. Half of the time the QP takes a ref of one of its keys again. */
+/*
+ * Move a QP to another domain. If the QP had a valid ref in slot 0, it takes a ref of the same key
+ * again, half of the time.
+ */
 static void rkm_do_move(struct rkm_history *hi)
 {
 	unsigned int q = rkm_rnd(hi, RKM_QPS), pd = rkm_rnd(hi, RKM_PDS), s;
@@ -536,7 +539,7 @@ static void rkm_count(const struct nhca_rkey_ref *h, void *arg)
 }
 
 /* In random histories the manager revokes exactly the refs that the reference's manager would. */
-static void rkm_random_histories_are_as_the_reference(struct kunit *test)
+static void rkm_random_histories(struct kunit *test)
 {
 	u32 seed = get_random_u32();
 	struct rkm_history hi = {};
@@ -580,10 +583,10 @@ static struct kunit_case rkm_cases[] = {
 	KUNIT_CASE(rkm_fig14_completion),
 	KUNIT_CASE(rkm_fig15_pd_mismatch),
 	KUNIT_CASE(rkm_fig16_several_keys_match),
-	KUNIT_CASE(rkm_fig17_receive_side_in_between),
-	KUNIT_CASE(rkm_sweeps_pass_each_other),
-	KUNIT_CASE(rkm_release_is_fine_without_hold),
-	KUNIT_CASE(rkm_random_histories_are_as_the_reference),
+	KUNIT_CASE(rkm_fig17_receive_between_steps),
+	KUNIT_CASE(rkm_concurrent_sweeps),
+	KUNIT_CASE(rkm_put_without_ref),
+	KUNIT_CASE(rkm_random_histories),
 	{}
 };
 

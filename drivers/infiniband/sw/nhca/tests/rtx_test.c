@@ -107,10 +107,10 @@ static void deadline_test(struct kunit *test)
 {
 	static const struct {
 		unsigned long timeout, rto;
-		/* jiffies from the begin of the try to the last probe */
+		/* jiffies from the start of the try to the last probe */
 		unsigned long probed;
 		u8 backoff, probes;
-		/* jiffies from the begin of the try */
+		/* jiffies from the start of the try */
 		unsigned long expect;
 	} rows[] = {
 		/* no round trip was measured */

@@ -64,7 +64,7 @@ static void rule_words(struct kunit *test)
 }
 
 /* Texts that are not rules, and numbers out of range, are refused with the right error. */
-static void rule_nonsense(struct kunit *test)
+static void rule_invalid(struct kunit *test)
 {
 	static const struct {
 		const char *words;
@@ -103,7 +103,7 @@ static void rule_nonsense(struct kunit *test)
  * A rule matches packets of its place, QP and opcodes. An opcode name without a service matches the
  * opcode of all services.
  */
-static void rule_matches_its_own(struct kunit *test)
+static void rule_matches(struct kunit *test)
 {
 	struct nhca_rule r;
 
@@ -220,8 +220,8 @@ static void rule_probability_holds(struct kunit *test)
 
 static struct kunit_case rule_cases[] = {
 	KUNIT_CASE(rule_words),
-	KUNIT_CASE(rule_nonsense),
-	KUNIT_CASE(rule_matches_its_own),
+	KUNIT_CASE(rule_invalid),
+	KUNIT_CASE(rule_matches),
 	KUNIT_CASE(rule_repeats),
 	KUNIT_CASE(rule_streams),
 	KUNIT_CASE(rule_probability_holds),

@@ -32,7 +32,7 @@ struct memory {
 
 /**
  * struct run - objects of each test
- * @md: the route, which the route cache of @av has
+ * @md: the route, in the route cache of @av
  * @from, @to: memory to send, and memory to receive in
  * @sent: batches that were sent, and sums of the other arguments of nhca_send()
  * @b: the batch
@@ -203,7 +203,7 @@ static inline struct nhca_hdr header(const struct kind *k, u32 n)
 	};
 }
 
-/* Let the next packet be number @n, with a source of @bytes bytes from its payload on. */
+/* Make packet @n the next packet. Its source has @bytes bytes from the packet's payload on. */
 static inline void packet(struct kunit *test, const struct kind *k, u32 n, u32 bytes)
 {
 	struct dst_entry *cached = dst_cache_get(&run->av.cache);

@@ -196,8 +196,8 @@ static void place_test(struct kunit *test)
 }
 
 /*
- * After a call has stopped, the next call places the following packets: the cursor is at the right
- * one.
+ * After a call has stopped, the next call places the following packets, because the cursor is at
+ * the right packet.
  */
 static void resume_test(struct kunit *test)
 {

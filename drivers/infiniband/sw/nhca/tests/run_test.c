@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: nhca_burst_run() adds as many packets to a batch as it can have, with the bytes that each
- * would have alone.
+ * KUnit: nhca_burst_run() adds as many packets to a batch as the batch can have. Each packet has
+ * the bytes that it would have if it were sent alone.
  */
 #include "run_fixture.h"
 
@@ -59,8 +59,8 @@ static u32 references(const struct sk_buff *skb, const struct page *page)
 }
 
 /*
- * Free @skb. Expect that each of its fragments has dropped one reference of its page, and that none
- * is left but those of this function and of the chunk that the page belongs to.
+ * Free @skb. Expect that each of its fragments has dropped one reference of its page. At most two
+ * references are left: that of this function, and that of the chunk of the page.
  */
 static void expect_freed(struct kunit *test, struct sk_buff *skb)
 {

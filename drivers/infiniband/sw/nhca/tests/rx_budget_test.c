@@ -55,8 +55,9 @@ static struct sk_buff *turns(struct kunit *test, u8 opcode, u32 psn, u32 step, u
 }
 
 /*
- * Receive @skb in passes of @budget packets. @most: packets that a QP sends for one packet. The QP
- * that uses up the budget, and the one whose packet was received last, may exceed the budget.
+ * Receive @skb in passes of @budget packets. @most: packets that a QP sends for one packet. Two QPs
+ * may exceed the budget: the QP that uses it up, and the QP that received the last packet of the
+ * pass.
  * Return: number of passes.
  */
 static u32 receive(struct kunit *test, struct sk_buff *skb, int budget, u32 most)

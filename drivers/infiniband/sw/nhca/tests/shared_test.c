@@ -26,7 +26,7 @@
 /**
  * struct shared - objects of each test
  * @uc: context of the process that the test creates
- * @ufile: its uverbs file, of which the core uses the lock for mmap entries
+ * @ufile: uverbs file of @uc; rdma_user_mmap_entry_insert() takes the umap_lock of this file
  * @users: pools of the device
  */
 struct shared {

@@ -71,7 +71,7 @@ static void shuffle_large(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, n, 20000);
 }
 
-/* Two sequences of the same range have no more in common than chance gives them. */
+/* Two sequences of the same range agree no more often than by chance. */
 static void shuffle_secret(struct kunit *test)
 {
 	struct nhca_shuffle a, b;

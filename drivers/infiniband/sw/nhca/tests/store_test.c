@@ -205,7 +205,10 @@ static void disk_exit(struct kunit *test)
 	nhca_direct_pool_put(d->pool);
 }
 
-/* FIG. 19a: an address minus the base is a range and an offset in it: 0x12347700 is in range 2. */
+/*
+ * The example of the direct RDMA reference (FIG. 19a): the region begins at address 0x12345678, so
+ * address 0x12347700 is byte 0x88 of block 2.
+ */
 static void fig19a_test(struct kunit *test)
 {
 	struct disk *d = test->priv;
@@ -319,7 +322,7 @@ static void error_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, d->told[0], 1);
 	KUNIT_EXPECT_EQ(test, fetch(d, 0, 1, 0, 100, 0, 0), -EIO);
 	/*
-	 * the error is reported again, because an engine that built a batch tries the packet alone
+	 * the error is reported again, because an engine tries the packet in a batch and then alone
 	 */
 	KUNIT_EXPECT_EQ(test, fetch(d, 0, 1, 0, 100, 0, 0), -EIO);
 	KUNIT_EXPECT_EQ(test, d->store->errors, 1);
@@ -337,7 +340,7 @@ static void error_test(struct kunit *test)
 }
 
 /* A page is used for no other block while a packet refers to it. */
-static void lent_test(struct kunit *test)
+static void page_in_use_test(struct kunit *test)
 {
 	struct disk *d = test->priv;
 	struct page *lent[16];
@@ -483,7 +486,7 @@ struct crowd {
  * each ARR that becomes free wakes only the first owner, and a destroyed owner does not use the
  * ARR.
  */
-static void line_test(struct kunit *test)
+static void arr_queue_test(struct kunit *test)
 {
 	struct crowd *c = kunit_kzalloc(test, sizeof(*c), GFP_KERNEL);
 	struct disk *d = test->priv;
@@ -638,7 +641,7 @@ static void iocb_reuse_test(struct kunit *test)
 }
 
 static struct kunit_case store_cases[] = {
-	KUNIT_CASE(line_test),
+	KUNIT_CASE(arr_queue_test),
 	KUNIT_CASE(release_scan_test),
 	KUNIT_CASE(depth_test),
 	KUNIT_CASE(iocb_reuse_test),
@@ -647,7 +650,7 @@ static struct kunit_case store_cases[] = {
 	KUNIT_CASE(stream_test),
 	KUNIT_CASE(fresh_test),
 	KUNIT_CASE(error_test),
-	KUNIT_CASE(lent_test),
+	KUNIT_CASE(page_in_use_test),
 	KUNIT_CASE(starve_test),
 	KUNIT_CASE(ahead_test),
 	KUNIT_CASE(stop_test),

@@ -51,7 +51,7 @@ static void stray(struct kunit *test)
  * Capability bits are accepted only in packets with the right PSN. Otherwise an attacker could make
  * a QP omit the ICRC.
  */
-static void notice_test(struct kunit *test)
+static void caps_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
 	struct sent sent;
@@ -74,7 +74,7 @@ static void notice_test(struct kunit *test)
  * A UC message may begin with any PSN, so capability bits in a packet with an unexpected PSN are
  * ignored, and so are those of the packets after it.
  */
-static void uc_notice_test(struct kunit *test)
+static void uc_caps_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
 	struct nhca_qp *qp = fix_qp(test, IB_QPT_UC, NULL);
@@ -96,7 +96,7 @@ static void uc_notice_test(struct kunit *test)
  * If a peer does not answer, the first retransmission has an ICRC. The peer may be another
  * implementation now, which drops packets without an ICRC.
  */
-static void plain_again_test(struct kunit *test)
+static void icrc_again_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
 	struct sent sent;
@@ -401,7 +401,7 @@ static enum nhca_counter refusal(struct qp_fixture *f, const struct nhca_av *av,
 }
 
 /*
- * A link-local address is one of the peer only on the link of the QP. The same address on another
+ * A link-local address belongs to the peer only on the link of the QP. The same address on another
  * interface, such as another VLAN, is another host.
  */
 static void link_local_test(struct kunit *test)
@@ -429,9 +429,9 @@ static void link_local_test(struct kunit *test)
 
 static struct kunit_case nhca_trust_cases[] = {
 	KUNIT_CASE(link_local_test),
-	KUNIT_CASE(notice_test),
-	KUNIT_CASE(uc_notice_test),
-	KUNIT_CASE(plain_again_test),
+	KUNIT_CASE(caps_test),
+	KUNIT_CASE(uc_caps_test),
+	KUNIT_CASE(icrc_again_test),
 	KUNIT_CASE(gap_test),
 	KUNIT_CASE(congestion_mark_test),
 	KUNIT_CASE(cnp_test),

@@ -163,9 +163,9 @@ static u32 user_in(struct cred *cred, u32 uid, const struct user_namespace *ns)
 }
 
 /*
- * A user who has a range of subordinate uids is one user, in whatever user namespaces of the user
- * and with whatever uids.  In a container that root of the host has made, each uid is a user of its
- * own, and a namespace that such a user makes counts as that user.
+ * All uids of user namespaces that a user created count as this user. In a user namespace that root
+ * of the host created, each uid counts as a separate user. All uids of a namespace that such a uid
+ * created count as that uid.
  */
 static void subordinate_test(struct kunit *test)
 {

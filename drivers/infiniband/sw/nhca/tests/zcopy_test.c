@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * KUnit: a zero-copy reference lasts until the last skb with its pages is freed, whatever the stack
- * does to the skbs before. Deregistrations of other regions do not wait for it.
+ * does to the skbs before. Deregistrations of other regions do not wait for this reference.
  */
 #include <kunit/test.h>
 #include <linux/delay.h>
@@ -178,7 +178,7 @@ static void orphan_test(struct kunit *test)
 	orphan(test, true);
 }
 
-/* A clone, also with a copied head, keeps the reference after the original is freed. */
+/* A clone keeps the reference after the original is freed, even if the clone's head is copied. */
 static void clone(struct kunit *test, bool list)
 {
 	struct end *e = end_make(test);
@@ -233,8 +233,8 @@ static void segment_test(struct kunit *test)
 }
 
 /*
- * A receiver on this host copies the pages of the first skb, which releases the reference. It does
- * not copy pages in a frag_list, so these keep the reference.
+ * A receiver on this host copies the pages of the first skb, which releases the reference. The
+ * receiver does not copy pages in a frag_list, so such pages keep the reference.
  */
 static void receive_test(struct kunit *test)
 {
@@ -405,10 +405,10 @@ static struct nhca_pageref_owner owner_with(struct mm_struct *mm, int users)
 }
 
 /*
- * A kernel thread that removes a device waits for the packets of a process that lives, because the
- * process may write to its buffers afterwards.  If the process dies meanwhile, the wait ends.
+ * A kernel thread that removes a device waits for the packets of a live process, because the
+ * process may write to its buffers afterwards. If the process exits during the wait, the wait ends.
  */
-static void living_test(struct kunit *test)
+static void live_process_test(struct kunit *test)
 {
 	struct mm_struct *mm = kunit_kzalloc(test, sizeof(*mm), GFP_KERNEL);
 	struct nhca_pageref_region *first = NULL, *second = NULL;
@@ -442,8 +442,8 @@ static void living_test(struct kunit *test)
 }
 
 /*
- * The removal of a device does not wait longer than NHCA_PAGEREF_REMOVAL for packets of processes
- * that live, whatever the number of processes and regions.
+ * The removal of a device does not wait longer than NHCA_PAGEREF_REMOVAL for packets of live
+ * processes, whatever the number of processes and regions.
  */
 static void removal_test(struct kunit *test)
 {
@@ -474,10 +474,10 @@ static void removal_test(struct kunit *test)
 }
 
 /*
- * The cleanup after a process, in a kernel thread, stops waiting after about a second in all, for
- * any number of objects.
+ * The cleanup after the exit of a process, in a kernel thread, waits about a second in all,
+ * whatever the number of objects.
  */
-static void dying_test(struct kunit *test)
+static void exited_process_test(struct kunit *test)
 {
 	struct mm_struct *mm = kunit_kzalloc(test, sizeof(*mm), GFP_KERNEL);
 	struct nhca_pageref_region *region = NULL;
@@ -491,7 +491,7 @@ static void dying_test(struct kunit *test)
 	owner = owner_with(mm, 0);
 	KUNIT_EXPECT_FALSE(test, nhca_pageref_wait(region, e->dev, &owner));
 	KUNIT_EXPECT_TRUE(test, time_after_eq(jiffies, begun + HZ / 2));
-	/* the time is over, and is not set again, so nothing waits any more */
+	/* the deadline has passed and is not set again, so later calls do not wait */
 	end = owner.deadline;
 	KUNIT_EXPECT_TRUE(test, time_after_eq(jiffies, end));
 	for (i = 0; i < 100; i++)
@@ -507,14 +507,14 @@ static void dying_test(struct kunit *test)
 	end_free(e);
 }
 
-/* A process has one record, and thus one limit for the waits after its death. */
+/* A process has one record, and thus one limit for the waits after its exit. */
 static void one_owner_test(struct kunit *test)
 {
 	struct mm_struct *mm = kunit_kzalloc(test, sizeof(*mm), GFP_KERNEL);
 	struct nhca_pageref_owner *a, *b;
 
 	KUNIT_ASSERT_NOT_NULL(test, mm);
-	/* more than the records drop */
+	/* more references than the records release */
 	atomic_set(&mm->mm_count, 10);
 	a = nhca_pageref_owner_get(mm);
 	b = nhca_pageref_owner_get(mm);
@@ -533,9 +533,9 @@ static struct kunit_case zcopy_cases[] = {
 	KUNIT_CASE(order_test),
 	KUNIT_CASE(region_test),
 	KUNIT_CASE(many_regions_test),
-	KUNIT_CASE(living_test),
+	KUNIT_CASE(live_process_test),
 	KUNIT_CASE(removal_test),
-	KUNIT_CASE(dying_test),
+	KUNIT_CASE(exited_process_test),
 	KUNIT_CASE(one_owner_test),
 	{}
 };
