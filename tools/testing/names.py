@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0
-"""Checks that the functions, files, tracepoints, module parameters and manual pages exist that comments and the book
-name, and that the book has each counter. Prints a KTAP report.
+"""Checks that the functions, files, tracepoints, module parameters and manual pages that comments and the book name
+exist, and that the book describes each counter. Prints a KTAP report.
 
 Usage: names.py LINUX RDMA_CORE, the source folders of the kernel and of rdma-core, to look up their functions."""
 

@@ -519,8 +519,8 @@ static inline void nhca_cq_unlock(struct nhca_cq *cq)
 }
 
 /*
- * Return: true if the CQE belongs to a channel: then @cqe->chan is valid, and the fields of UD are
- * not.
+ * Return: true if the CQE belongs to a channel. Then @cqe->chan is valid, and the fields of UD are
+ * invalid.
  */
 static inline bool nhca_cqe_of_channel(const struct nhca_cqe *cqe)
 {

@@ -189,7 +189,7 @@ enum nhcadv_channel_error {
  * @NHCADV_DROP_DUPLICATE: the packet arrived before, or the transfer is complete
  * @NHCADV_DROP_ABORTED:  memory protection refused an earlier packet of the transfer
  * @NHCADV_DROP_BUSY:     the rCxt has another transfer, or bytes of the transfer are in use
- * @NHCADV_DROP_UNSOLICITED: a notice, a challenge or payload of a read: no request is pending
+ * @NHCADV_DROP_UNSOLICITED: a notice, a challenge or payload of a read, without a pending request
  * @NHCADV_DROP_MISMATCH: the packet does not match the transfer that began with its tid
  * @NHCADV_DROP_NO_MEMORY: no memory for the state of the transfer, or for an answer
  * @NHCADV_DROP_PVO_KEY:  PVO: no job memory has this key

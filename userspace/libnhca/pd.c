@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Protection domains, thread domains and parent domains.  The kernel has only protection domains.
- * By a thread domain, the application states that one thread at a time uses the objects in it.
- * A parent domain joins a protection domain and a thread domain.
+ * Protection domains, thread domains and parent domains. The kernel has only protection domains.
+ * With a thread domain, the application states that one thread at a time uses the objects in the
+ * domain. A parent domain joins a protection domain and a thread domain.
  */
 #include <errno.h>
 #include <stdlib.h>

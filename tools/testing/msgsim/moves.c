@@ -401,7 +401,7 @@ static void unsupported(uint64_t seed)
 
 	open_three(seed, 1, 0);
 	world.nodes[1].devices[0]->moves = false;
-	/* the library queries a device only when it opens it, so create the nodes again */
+	/* the library queries a device only when it opens the device, so create the nodes again */
 	world_close();
 	open_three(seed, 1, 1000000);
 	begin();

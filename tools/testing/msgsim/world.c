@@ -348,8 +348,8 @@ static void op_written(struct node *node, const struct nhcadv_msg_completion *wc
 /* ---- nodes ---- */
 
 /*
- * Exchange the addresses again if the peer is still unreachable: a channel may have been created
- * after the last exchange, which did not have its address.
+ * Exchange the addresses again if the peer is still unreachable, because a channel may have been
+ * created after the last exchange.
  */
 static void exchange_event(void *arg, uint64_t number)
 {

@@ -54,9 +54,10 @@ void publish(struct end *a)
 static struct end a, b;
 
 /*
- * Polls a second, measured while the bystander runs alone.  A busy host may give the whole guest
- * little CPU time for minutes, and the bystander then also polls less often.  So a completion is
- * late only after 3 * PATIENCE seconds and after the number of polls in as many seconds alone.
+ * Polls a second, measured while the bystander runs alone. A busy host may give the whole guest
+ * little CPU time for minutes, and the bystander then also polls less often. So a completion is
+ * late only after 3 * PATIENCE seconds and after as many polls as the bystander makes in this time
+ * when it runs alone.
  */
 static double poll_rate;
 

@@ -10,9 +10,9 @@
  * the file GREEDY_FILE; quantum: writes of 60 KiB, 1,024 at a time on each of 16 channels, until
  * the program is killed.  GREEDY_GID is the GID index (0).
  *
- * Prints "KIND: N taken, then ERROR" and keeps the resources until SIGTERM.  With BOUND it takes
- * that many and ends, with status 0 if it got them.  A process at its memory limit allocates what
- * it needs for output and objects before.
+ * Prints "KIND: N taken, then ERROR" and keeps the resources until SIGTERM. With BOUND it takes
+ * that many and ends, with status 0 if it got them. The program allocates the memory for its output
+ * and objects first, because a process at its memory limit cannot allocate more.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -50,8 +50,8 @@ static struct channel *channel_new(void)
 }
 
 /*
- * After a refusal acquire fewer rCxts at a time, down to one.  If one is refused, continue with a
- * new channel.  End when a new channel gets no rCxt.
+ * After a refusal acquire fewer rCxts at a time, down to one. If a single rCxt is refused, continue
+ * with a new channel. End when a new channel gets no rCxt.
  */
 static uint64_t take_rcxts(int *error)
 {
@@ -264,8 +264,8 @@ static uint64_t take_groups(int *error)
 /* ---- memory that the engines allocate ---- */
 
 /*
- * Reads from a channel that does not exist.  Each waits for 16,384 packets, so it has a bitmap for
- * them.  A read without memory for its bitmap completes with an error.
+ * Post reads from a channel that does not exist. Each read waits for 16,384 packets, so it has a
+ * bitmap for these packets. A read without memory for its bitmap completes with an error.
  */
 static uint64_t take_bitmaps(int *error)
 {
@@ -353,7 +353,7 @@ static uint64_t take_deferred(int *error)
 	send.send_flags = IBV_SEND_SIGNALED;
 	/*
 	 * two_users.sh may now move the process to another cgroup; its QPs stay charged to the old
-	 * one
+	 * cgroup
 	 */
 	printf("deferred: ready\n");
 	snprintf(go, sizeof(go), "%s.go", getenv("GREEDY_FILE"));

@@ -311,8 +311,8 @@ static void mappings(void)
 	if (map_ring(&a, size, rw, MAP_SHARED, offset + 4096) != MAP_FAILED)
 		die("a mapping from the middle is allowed");
 	/*
-	 * an offset of another context is invalid here, unless both contexts have a ring of that
-	 * number
+	 * offsets of the other context are invalid here, unless both contexts have a ring at the
+	 * same offset
 	 */
 	for (i = 0; i < 1000; i++)
 		map_ring(&b, 4096 * (rnd() % 20), rw, MAP_SHARED, rnd() & 0xfffffff000);

@@ -13,8 +13,8 @@
 #include "peers.h"
 
 /*
- * What channel_open() makes.  A program with other values defines them before it includes this
- * header, and stores them in channel_sizes.
+ * Default sizes of what channel_open() makes. A program that needs other sizes defines these macros
+ * before it includes this header, and stores the sizes in channel_sizes.
  */
 #ifndef RCXTS
 #define RCXTS		4

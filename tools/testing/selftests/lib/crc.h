@@ -8,7 +8,8 @@
 
 /*
  * Continue the CRC @crc with @size bytes. The first call gets ~0, and the result of the last call
- * is inverted. Threads must not share the first call, which computes a table.
+ * is inverted. The first call computes a table, so it must return before other threads call this
+ * function.
  */
 uint32_t crc_of(uint32_t crc, const uint8_t *p, size_t size);
 

@@ -91,7 +91,7 @@ class _Reader:
         self.levels.append(_Level(depth))
 
     def close(self):
-        """Ends the innermost report, after which its parent has no result."""
+        """Ends the innermost report. If it has a parent, the parent gets its results."""
         level = self.levels.pop()
         why = level.end()
         found = level.results + ([(INCOMPLETE, "not ok", why)] if why else [])

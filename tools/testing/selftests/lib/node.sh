@@ -125,9 +125,9 @@ resources_check() {
 	fi
 }
 
-# Free objects that the kernel only caches, because they would count as in use: dentries and inodes, which in overlayfs
-# have an object of kmalloc-32 each, and the partial slabs of a CPU, all of whose objects count as in use. Each write
-# here opens a file of sysfs, which leaves an object of kmalloc-96 for some seconds (kfree_rcu()).
+# Free objects that the kernel only caches, because they count as in use. Dentries and inodes of overlayfs have an
+# object of kmalloc-32 each. All objects in the partial slabs of a CPU count as in use. Each write here opens a file of
+# sysfs, which leaves an object of kmalloc-96 for some seconds (kfree_rcu()).
 memory_shrink() {
 	local cache
 	echo 2 > /proc/sys/vm/drop_caches

@@ -4,8 +4,9 @@
 # tier: long
 # lab trixie: --nodes 1 --driver none --debs --init systemd --packages dkms,systemd-sysv --timeout 1800
 # lab bookworm: --nodes 1 --release bookworm --driver none --debs --init systemd --packages dkms,systemd-sysv --timeout 1800
-# The packages are already installed in the guest's root tree, where DKMS compiled the module natively: in an
-# emulated guest that would take an hour. The first boot of this test is the first boot after the installation.
+# The packages are already installed in the guest's root tree, where DKMS compiled the module natively, because the
+# compilation would take an hour in an emulated guest. The first boot of this test is the first boot after the
+# installation.
 
 . "$LAB_SRC/selftests/lib/lib.sh"
 . "$LAB_SRC/selftests/lib/node.sh"

@@ -20,7 +20,10 @@ bool nth_arm(unsigned int n)
 	return pwrite(nth_fd, text, len, 0) == len;
 }
 
-/* Set injected.  The kernel counts down, and 0 says that the allocation has failed. */
+/*
+ * Set injected. The kernel decrements the number in the file; 0 means that the allocation has
+ * failed.
+ */
 bool nth_disarm(void)
 {
 	char text[16] = {};

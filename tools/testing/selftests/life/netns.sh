@@ -182,7 +182,7 @@ vrf() {
 	cable 6 red blue && add nhca_6l v6l red 10.96.6.1 && add nhca_6r v6r blue 10.96.6.2 || return
 	ip -n red link add vr6 type vrf table 106 && ip -n red link set vr6 up || return
 	ip netns exec red sysctl -qw net.ipv4.tcp_l3mdev_accept=1 net.ipv6.conf.v6l.keep_addr_on_down=1 || return
-	# The user who changes the VRF has not made the device, like the root user of a container.
+	# Like the root user of a container, the user who changes the VRF did not create the device.
 	ip netns exec red setpriv --reuid nobody --clear-groups --inh-caps=+net_admin --ambient-caps=+net_admin \
 		ip link set v6l master vr6 && device_ready nhca_6l 10.96.6.1 fd96:6::1
 }

@@ -133,7 +133,8 @@ def requests(events, more):
             if int(ns) and not since:
                 yield f"{event}: it has no start event"
             elif since:
-                # The driver reads the clock before it writes the start event, and again in the completion event.
+                # The driver reads the clock before it writes the start event, and again when it writes the completion
+                # event.
                 late = since.pop(0) - (event.at - int(ns) / 1e9)
                 if not -1e-5 < late < 1:
                     yield f"{event}: its start time is wrong by {late:.6f} s"

@@ -179,7 +179,7 @@ take_away() {
 	fi
 }
 
-# told TOOL WAY VICTIM: true if this end of the tool finds out about the removal, by its device, its requests or TCP
+# told TOOL WAY VICTIM: true if this end of the tool is notified of the removal, by its device, its requests or TCP
 told() {
 	local tool=$1 way=$2 victim=$3
 	case $tool in

@@ -233,7 +233,7 @@ static void *writer_run(void *arg)
 			uint64_t at;
 
 			w->random = w->random * 6364136223846793005ULL + 1442695040888963407ULL;
-			/* few blocks, so that all writers meet in them */
+			/* use few blocks, so that the writers write to parts of the same blocks */
 			at = ((w->random >> 33) % 40 * WRITERS + w->which) * STRIPE;
 			sge[k] = sge_of(&p->a, k * STRIPE, STRIPE);
 			memset(p->a.buf + k * STRIPE, w->random >> 40, STRIPE);

@@ -223,8 +223,8 @@ static bool lost_in_time(struct pair *p)
 static bool lost_once(struct pair *p)
 {
 	/*
-	 * The rule for responses is used with a message of one packet: with several, a later ACK
-	 * could acknowledge the packets of the lost one.
+	 * The rule for responses is used with a message of one packet. With several packets, a
+	 * later ACK could acknowledge the same packets as the lost ACK.
 	 */
 	static const struct { const char *text; uint32_t len; } rules[] = {
 		{ "drop times 1", LEN }, { "drop receive times 1", LEN },

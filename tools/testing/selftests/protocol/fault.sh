@@ -15,7 +15,8 @@
 
 DEBUGFS=/sys/kernel/debug/nhca/$RDMA_DEV
 
-# The default, which the lab changes: a dead peer has to be reported within the bound of the specification.
+# Set the default again, because the lab changes it and a dead peer must be reported within the bound of the
+# specification.
 echo 3 > /sys/module/nhca/parameters/max_backoff
 leak_snapshot
 report fault

@@ -117,7 +117,7 @@ static bool host_or_rule(struct pair *p)
 	return raw_free(&r);
 }
 
-/* A rule for a field takes the frame with the right value, and not one with another value. */
+/* A rule for a field matches a frame with the right value, and no frame with another value. */
 static bool each_field(struct pair *p)
 {
 	struct rule rules[FIELDS];
@@ -332,7 +332,7 @@ static bool on_demand(struct pair *p)
 	if (!raw_make(&r, 8, IBV_ACCESS_ON_DEMAND))
 		return false;
 	FLOW(flow, &r, rule_type(TYPE, 0, 0));
-	/* a page for each receive, none of which is present */
+	/* each receive has its own page, and none of these pages is present */
 	for (int i = 0; i < 8; i++) {
 		f[i] = frame_plain(near_mac, far_mac, 700 + i, i);
 		if (!far_send(&f[i]))

@@ -171,7 +171,7 @@ cross() {
 }
 RDMA_DEV=there
 moved "two namespaces: the same-host path is used" YES cross
-# When a netdev is down, the same-host path must not carry data for it either.
+# While a netdev is down, the same-host path must not carry data of its device.
 RDMA_DEV=here
 memory=$(gid_of here 10.97.1.1)
 verify_xfer -d here -g "$memory" -p 18991 -n 1000000 -s 4096 > "$LIB_TMP/server" 2>&1 &

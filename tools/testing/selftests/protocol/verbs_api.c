@@ -507,7 +507,7 @@ static bool ud_multicast(struct pair *p)
 
 /* ---- cases that adapters agree on (Documentation/conformance.rst) ---- */
 
-/* Flags that say nothing about an operation or a type of QP have no effect. */
+/* Flags that do not apply to an operation, or to the type of the QP, have no effect. */
 static bool needless_flags(struct pair *p)
 {
 	struct completion c;

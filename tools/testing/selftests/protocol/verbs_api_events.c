@@ -226,7 +226,7 @@ static int race_poll(struct pair *p)
 	return n;
 }
 
-/* On other adapters the program must poll the CQ after it has armed it. */
+/* On other adapters the program must poll the CQ after it has armed the CQ. */
 static bool race_consume(struct pair *p)
 {
 	struct ibv_cq *cq = ibv_cq_ex_to_cq(p->b.cq);

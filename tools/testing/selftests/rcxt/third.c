@@ -522,7 +522,7 @@ static uint32_t forge(uint8_t *p, uint8_t opcode, const struct address *to, cons
 	be32(x + 20, total);
 	be32(x + 28, segment());
 	be64(x + 32, pvo);
-	be32(x + 40, 0x0c000000 | from->qpn);	/* bits t and "again": there is no challenge */
+	be32(x + 40, 0x0c000000 | from->qpn);	/* bits t and "again" (so no challenge) */
 	be32(x + 44, from->key);
 	be32(x + 48, from->rcxts[0]);
 	be32(x + 52, from->rcxts[0] >> 32);

@@ -32,7 +32,9 @@ static void init_starts(void *data, initcall_t func)
 	current->fail_nth = nth;
 }
 
-/* An init function may load other modules; other tasks run their init functions. */
+/*
+ * An init function may load other modules, but other tasks run the init functions of these modules.
+ */
 static void init_finishes(void *data, initcall_t func, int ret)
 {
 	if (loader != current)
