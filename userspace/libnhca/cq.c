@@ -113,8 +113,8 @@ int nhca_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 	struct ibv_modify_cq cmd = {};
 
 	/*
-	 * The flag stays set when moderation is turned off: the kernel may still defer an event,
-	 * and decides with each command when to raise the event.
+	 * The flag stays set when moderation is turned off, because the kernel may still defer an
+	 * event. With each command the kernel decides when to raise the event.
 	 */
 	pthread_spin_lock(&cq->arming);
 	cq->moderated = true;
@@ -125,9 +125,10 @@ int nhca_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 /*
  * Arm the CQ in the header of the ring.
  * Context: the caller holds cq->arming.
- * Return: true if the caller must also send the command to the kernel: the kernel driver does not
- * support arming in the ring, the CQ has moderation, or there are unconsumed entries and the
- * consumer has consumed entries since the last event (hdr->cons differs from last_event_cons).
+ * Return: true if the caller must also send the command to the kernel. This is so if the kernel
+ * driver does not support arming in the ring, or the CQ has moderation. It is also so if there are
+ * unconsumed entries, and the consumer has consumed entries since the last event (hdr->cons differs
+ * from last_event_cons).
  */
 static bool arm_in_ring(struct nhca_cq *cq, uint32_t kind)
 {

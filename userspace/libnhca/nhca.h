@@ -425,7 +425,10 @@ struct ibv_pd *nhca_alloc_parent_domain(struct ibv_context *context,
 struct ibv_pd *nhca_import_pd(struct ibv_context *context, uint32_t pd_handle);
 void nhca_unimport_pd(struct ibv_pd *ibpd);
 
-/* If @pd is a parent domain, count a queue in it, and return it; otherwise return NULL. */
+/*
+ * If @pd is a parent domain, count a queue in the domain, and return the domain; otherwise return
+ * NULL.
+ */
 static inline struct nhca_pd *nhca_domain_get(struct ibv_pd *pd)
 {
 	struct nhca_pd *domain = pd ? to_npd(pd) : NULL;

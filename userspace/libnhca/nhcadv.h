@@ -580,10 +580,10 @@ static inline void nhcadv_wr_fence(struct nhcadv_qp_ex *qp, const struct nhcadv_
 }
 
 /*
- * Third-party transfer: @source writes into the memory of @target.  The programs of both need not
- * run.  This end is the manager: the payload does not pass it, and it gets the completion
- * NHCADV_WC_MOVE when all bytes are in place.  The work request is done when the request has been
- * sent.
+ * Third-party transfer: @source writes into the memory of @target. The programs of both need not
+ * run. This end is the manager: the payload does not pass through this end. The manager gets the
+ * completion NHCADV_WC_MOVE when all bytes are in place. The work request is done when the request
+ * has been sent.
  *
  * In @transfer, local_rcxt is an rCxt of the manager, remote_rcxt one of the source, and remote_pvo
  * the PVO of the first byte on the host of the source; local_pvo is not used.  The tid is higher

@@ -202,8 +202,9 @@ static double fairness(void)
 }
 
 /*
- * Return: true if credit messages show that the peer has received all SENDs of UC or UD, except for
- * the last ones of each queue pair, which are too few for a credit message. For RC, always true.
+ * Return: true if credit messages show that the peer has received all SENDs of UC or UD. The last
+ * SENDs of each queue pair do not count, if they are too few for a credit message. For RC, always
+ * true.
  */
 static bool all_came(void)
 {

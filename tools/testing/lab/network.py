@@ -3,8 +3,8 @@
 
 Two nodes share one cable. With three or more nodes, node 1 has a hub, and each other node has a cable to the hub. A
 cable is a pair of connected unix sockets. Frames stay complete and in order, and a slow receiver blocks the sender, so
-only the test's own netem loses packets. The lab creates the pair because QEMU 7.2 leaves a socket that it accepts
-itself in blocking mode: a guest would stop while its peer has no driver for its network card."""
+only the test's own netem loses packets. The lab creates the pair, because QEMU 7.2 leaves a socket that it
+accepts itself in blocking mode. Then a guest would stop while its peer has no driver for its network card."""
 
 import socket
 

@@ -240,8 +240,8 @@ static uint32_t poll_counted(uint32_t want, uint64_t ms)
 }
 
 /*
- * All writes complete, although slots of the send FIFO are freed in order: a long write occupies
- * its slot and all later ones, while short writes after it are complete.
+ * All writes complete, although slots of the send FIFO are freed in order. So a long write also
+ * occupies the slots of short writes after it that are complete.
  */
 static void send_fifo(uint64_t seed)
 {

@@ -477,8 +477,8 @@ void node_exchange(uint32_t a, uint32_t b)
 }
 
 /*
- * When the peer has also disconnected, no byte of an abandoned write may be placed any more: from
- * then on the bytes of its slot must not change.
+ * When the peer has also disconnected, no byte of an abandoned write may be placed any more. So
+ * from then on the bytes of its slot must not change.
  */
 static void settle(struct op *op)
 {

@@ -4,8 +4,8 @@
 
     hostile_packets.py TARGET_IP TCP_PORT MY_IP NETDEV
 
-Each packet is built here and has a correct ICRC unless the test says otherwise, so that its only error is the one
-that the test names. Prints a KTAP report. Numbers in brackets are clauses of the IBTA
+Each packet is built here, and has a correct ICRC unless the test says otherwise. So its only error is the one that
+the test names. Prints a KTAP report. Numbers in brackets are clauses of the IBTA
 specification, volume 1."""
 
 import random
@@ -568,8 +568,8 @@ def responses(lab):
 
 
 def crossed(lab):
-    """One batch with a duplicate of the oldest READ in the responder resources and a new READ: as when a response
-    and the retransmission of its request cross."""
+    """One batch has a duplicate of the oldest READ in the responder resources, and a new READ. This happens when a
+    response and the retransmission of its request cross."""
     qp = Qp(lab, "RC")
     where, key = lab.target.readable
 

@@ -411,7 +411,7 @@ static void *produce(void *arg)
 
 /*
  * Return: seconds for which a doorbell may keep the kernel busy: 32 times the longest time for
- * 1,024 requests, and at least PATIENCE / 2, because an emulated CPU may stall for so long.
+ * 1,024 requests, but at least PATIENCE / 2, because an emulated CPU may stall for this time.
  */
 static double allowed(struct end *a)
 {

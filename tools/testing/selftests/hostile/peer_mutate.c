@@ -8,7 +8,7 @@
  * NETDEV as templates. The program changes up to three things of a copy (bits, PSN, capability
  * bits, opcode, lengths, addresses, source port, QPN, P_Key, extended headers), corrects the ICRC
  * and the checksums in most cases, and sends the copy to the same destination. By default it acts
- * as an off-path attacker that knows addresses and QPNs but no PSN: the PSN is random, but never
+ * as an off-path attacker that knows addresses and QPNs but no PSN. The PSN is random, but never
  * within WINDOW of the PSN of the connection, because such a packet would count as a packet of the
  * connection. The program ends after COUNT packets or on SIGTERM.
  *

@@ -85,8 +85,8 @@ void meet(uint32_t where);
 bool abandoned(void);
 
 /*
- * Open the device.  Also sets the peer's address (theirs) to that of this end, so that a process
- * can connect to itself.  say_hello() replaces it by the address that the other side sends.
+ * Open the device. The function also sets the peer's address (theirs) to that of this end, so a
+ * process can connect to itself. say_hello() replaces it by the address that the other side sends.
  */
 void open_device(void);
 

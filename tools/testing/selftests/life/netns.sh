@@ -48,8 +48,8 @@ spaces() {
 	local space
 	for space in "$@"; do
 		ip netns add "$space" && ip -n "$space" link set lo up || return
-		# When the namespace of its peer is gone, the TCP socket of a killed program keeps its own namespace
-		# while it retransmits its FIN: 100 s with the kernel's default of 8 retries.
+		# If the namespace of its peer is gone, the TCP socket of a killed program retransmits its FIN, and
+		# keeps its own namespace meanwhile: for 100 s with the kernel's default of 8 retries.
 		ip netns exec "$space" sysctl -qw net.ipv4.tcp_orphan_retries=1 || return
 	done
 }

@@ -12,9 +12,9 @@
 . "$LAB_SRC/selftests/lib/node.sh"
 
 rounds=${ROUNDS:-4}
-# macvlan: delete a macvlan with a device. TCP continues over $NETDEV. The RDMA device of $NETDEV is removed before: the
-# RDMA core would also give it the addresses of the macvlan, and rdma_cm would then use it for these addresses.
-# unbind: unbind the driver of $NETDEV itself.
+# macvlan: delete a macvlan with a device. TCP continues over $NETDEV. First the RDMA device of $NETDEV is removed,
+# because the RDMA core would also give that device the addresses of the macvlan, and rdma_cm would use it for these
+# addresses. unbind: unbind the driver of $NETDEV itself.
 ways=(macvlan macvlan unbind)
 if [ ! -e /sys/bus/virtio/drivers/virtio_net ]; then
 	skip "the driver of $NETDEV is unbound" "$NETDEV is not a virtio device"

@@ -6,9 +6,9 @@
  *   peers: history -S [options]          owners: history [options] HOST
  *
  * Each owner has a model of its objects: which key gives access to which bytes, and with which
- * rights. A step registers, deregisters, binds, invalidates, or has the peer WRITE, READ or
- * FETCH_ADD through a key, which is valid, old or unknown. The model predicts the result. After
- * every access the owner compares its whole memory with the model's. The peer is a process that a
+ * rights. A step registers, deregisters, binds or invalidates, or lets the peer execute a WRITE,
+ * READ or FETCH_ADD with a valid, old or unknown key. The model predicts the result. After every
+ * access the owner compares its whole memory with the model's. The peer is a process that a
  * listener forks for each owner, and that executes commands from a socket. Options: see main().
  */
 #define _GNU_SOURCE
@@ -88,8 +88,8 @@ static void key_dies(uint32_t key)
 }
 
 /*
- * Forget an old key: a new object has the same number, by chance or because the owner chose it, so
- * the key is valid again.
+ * Forget an old key, because a new object has the same number, so the key is valid again. The
+ * number is the same by chance, or because the owner chose it.
  */
 static void key_lives(uint32_t key)
 {

@@ -8,8 +8,9 @@
  * guessed keys: a random number, a valid key with another variant, or a number near a valid key. On
  * an unreliable connection the responder drops such a packet, and the queue pair still works. After
  * each batch a write with a valid key proves that. Then the peer tries the keys of deregistered
- * regions, and with -f those of a file (from before the module was reloaded), on memory to which
- * other keys give access now. The memory has the same address in each run. Options: see main().
+ * regions on memory to which other keys give access now. With -f it also tries the keys in a file,
+ * which are from before the module was reloaded. The memory has the same address in each run.
+ * Options: see main().
  */
 #define _GNU_SOURCE
 #include <getopt.h>

@@ -332,8 +332,8 @@ static bool lost(struct pair *p)
 }
 
 /*
- * For `piggyback none': no ACK may be piggybacked, because this host requires the ICRC, in whose
- * place a packet would carry the ACK, or because it injects faults.
+ * For `piggyback none': no ACK may be piggybacked, because this host injects faults, or because it
+ * requires the ICRC. A piggybacked ACK takes the place of the ICRC.
  */
 static bool none(struct pair *p)
 {

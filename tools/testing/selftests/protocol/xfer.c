@@ -139,7 +139,7 @@ static bool same_bytes(const uint8_t *at, uint32_t from, uint32_t end, uint64_t 
 }
 
 /*
- * Find the message whose bytes are the bytes @from to @part of word @i in the slot of message @k:
+ * Find the source of the bytes @from to @part of word @i in the slot of message @k. The source is
  * message @k, no message (zeros), or an earlier message of the slot that reaches into the word.
  * @part: bytes of the word that belong to the message
  * Return: the end of the bytes that come from one message; @from if they come from none.
@@ -165,9 +165,9 @@ static uint32_t one_source(uint32_t q, uint32_t k, uint32_t i, const uint8_t *at
 }
 
 /*
- * UC WRITE without a completion on this side: any part of the message may be missing, and a packet
- * of an earlier round may arrive late; no other byte may be there.  If a late message ends within a
- * word, the other bytes of the word come from another message.
+ * UC WRITE without a completion on this side. Any part of the message may be missing, and a packet
+ * of an earlier round may arrive late, but no other byte may be there. If a late message ends
+ * within a word, the other bytes of the word come from another message.
  */
 void check_partial(uint32_t q, uint32_t k, const uint8_t *at, uint32_t size)
 {

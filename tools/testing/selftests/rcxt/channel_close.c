@@ -352,9 +352,9 @@ struct steady_figures {
 };
 
 /*
- * Post the transfer, for the first time or again.  A read that has lost a packet is repeated with a
- * new tid.  A write is first retransmitted.  If it still does not complete, its only notice may be
- * lost, so the write is also repeated with a new tid.
+ * Post the transfer, for the first time or again. A read that has lost a packet is repeated with a
+ * new tid. A write is first retransmitted. If the write still does not complete, its only notice
+ * may be lost. So the write is also repeated with a new tid.
  * @again: how often the transfer was posted before
  */
 static void steady_post(struct nhcadv_transfer *t, bool read, uint32_t again)

@@ -9,8 +9,8 @@
 . "$LAB_SRC/selftests/lib/node.sh"
 . "$LAB_SRC/selftests/ulp/ulp.sh"
 
-# With CUT=20 a cut of 20 s makes a write fail before the second mount. The kernel's 9p then leaks a receive buffer
-# (recv_done() in net/9p/trans_rdma.c does not free it after an error), and the unmount reports this as a WARNING.
+# With CUT=20 a cut of 20 s makes a write fail before the second mount. The kernel's 9p then leaks a receive buffer,
+# because recv_done() in net/9p/trans_rdma.c does not free it after an error. The unmount reports the leak as a WARNING.
 mib=${MIB:-16} cut=${CUT:-0}
 ulp_mark
 

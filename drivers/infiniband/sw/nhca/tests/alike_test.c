@@ -375,8 +375,9 @@ static void acks_test(struct kunit *test)
 }
 
 /*
- * If the ICRC of a packet, and not the UDP checksum of the batch, proved that the packet is intact,
- * the following packets are not copied with it: each has its own ICRC to verify.
+ * If the first packet was verified by its ICRC and not by the UDP checksum of the batch, the
+ * following packets are not copied with the first one, because the ICRC of each packet must be
+ * verified.
  */
 static void own_icrc_test(struct kunit *test)
 {

@@ -202,8 +202,8 @@ static void gap_test(struct kunit *test)
 
 /*
  * A batch has a duplicate READ, whose key was closed after the READ, and an invalid request. The
- * READ, which cannot be answered any more, does not hide the refusal of the invalid request: the
- * peer gets the NAK, and the QP goes to error.
+ * READ cannot be answered any more, but the invalid request is still refused: the peer gets the
+ * NAK, and the QP goes to error.
  */
 static void fatal_after_replay_test(struct kunit *test)
 {

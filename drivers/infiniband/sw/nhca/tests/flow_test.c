@@ -271,9 +271,9 @@ static bool line_comes(struct line *l, int i)
 }
 
 /*
- * Packets that the stack does not free, such as those in the queue of a neighbour that does not
- * answer, no longer count for the device after a while, only for their flows. So other flows can
- * send.
+ * The stack may keep packets for long, for example in the queue of a neighbour that does not
+ * answer. After a while such packets count only for their flows, and not for the device. So other
+ * flows can send.
  */
 static void flow_stuck_test(struct kunit *test)
 {

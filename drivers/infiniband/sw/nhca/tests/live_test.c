@@ -129,8 +129,8 @@ static void live_sections_nest(struct kunit *test)
 }
 
 /*
- * A snapshot can leave out a CPU: nhca_live_wait() leaves out its own CPU, which cannot end a
- * section while it waits.
+ * A snapshot can leave out a CPU: nhca_live_wait() leaves out its own CPU, because this CPU cannot
+ * end a section while it waits.
  */
 static void live_snapshot_skips_own_cpu(struct kunit *test)
 {

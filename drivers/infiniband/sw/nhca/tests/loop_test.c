@@ -459,8 +459,8 @@ static void expired_test(struct kunit *test)
 }
 
 /*
- * Packets have to pass in both directions. A filter may refuse only the packets to the peer: the
- * packets from the peer, which show that the peer is on this host, still arrive then.
+ * Packets have to pass in both directions. A filter may refuse only the packets to the peer. Then
+ * the packets from the peer still arrive, and show that the peer is on this host.
  */
 static void one_way_test(struct kunit *test)
 {
@@ -562,8 +562,8 @@ static void source_test(struct kunit *test)
 
 /*
  * A packet without an ICRC that has the mark of the QP with the peer's number lets the QP use the
- * same-host path. A packet with another mark, with an ICRC, or with a checksum that a NIC has
- * verified, does not; nor does a packet whose route is watched.
+ * same-host path. A packet has no such effect if it has another mark or an ICRC, if a NIC has
+ * verified its checksum, or if its route is watched.
  */
 static void found_test(struct kunit *test)
 {

@@ -109,8 +109,8 @@ static u32 length(u32 i)
 }
 
 /*
- * No two packets of a message have the same bytes, so that the test detects a packet in the place
- * of another.
+ * No two packets of a message have the same bytes, so the test detects a packet in the place of
+ * another one.
  */
 static u8 byte(u32 i, u32 off)
 {

@@ -200,7 +200,7 @@ static inline struct nhca_qp *fix_qp_on(struct kunit *test, enum ib_qp_type type
 	KUNIT_ASSERT_EQ(test, nhca_qp_init(qp, &init, NULL), 0);
 	/*
 	 * Only tests run the functions of the timers. On a busy machine a timer of 20 ms may expire
-	 * within a test, and would run outside the thread of the test, where no function is
+	 * within a test. The timer would run outside the thread of the test, where no function is
 	 * replaced.
 	 */
 	timer_setup(&qp->sq.timer, fix_no_timer, 0);

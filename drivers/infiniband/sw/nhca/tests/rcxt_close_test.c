@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: when a program may reuse its buffers: a transfer is canceled, its channel fails, or its
- * rCxt is released, while another CPU copies payload of the transfer or makes packets of it.
+ * KUnit: the time at which a program may reuse its buffers. A transfer is canceled, its channel
+ * fails, or its rCxt is released, while another CPU copies payload of the transfer or makes packets
+ * of it.
  */
 #include <kunit/static_stub.h>
 #include <kunit/test-bug.h>

@@ -283,7 +283,8 @@ static void late_end(struct late *late)
 
 /*
  * Release and destruction return only when no packet refers to the pages of a write, because the
- * program may then reuse its buffer. The release of an rCxt without a write does not wait.
+ * program may reuse its buffer after the call. The release of an rCxt without a write does not
+ * wait.
  */
 static void release_waits_for_pages(struct kunit *test)
 {

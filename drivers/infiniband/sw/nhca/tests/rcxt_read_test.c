@@ -63,8 +63,8 @@ static void read_bytes(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, pair_count(test, NHCA_RX_READ_DATA),
 				nhca_rcxt_packets(len, PAIR_SEG));
 		/*
-		 * the bytes of the answer are copied, so that the program may reuse its memory
-		 * before the packets are freed
+		 * the bytes of the answer are copied, so the program may reuse its memory before
+		 * the packets are freed
 		 */
 		KUNIT_EXPECT_TRUE(test, pair_first(test, NHCA_RX_READ_DATA)->copy);
 		KUNIT_EXPECT_TRUE(test, chan_idle(a) && chan_idle(b));

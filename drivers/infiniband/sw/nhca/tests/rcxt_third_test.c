@@ -235,7 +235,9 @@ static void third_many_targets(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_channel_target(t.a->ch, &cmd), -EINVAL);
 }
 
-/* Begin a long transfer, of which the source has sent only as much as its flow may have queued. */
+/*
+ * Begin a long transfer. The source has sent only the packets that its flow may have in the stack.
+ */
 static void begin_long(struct kunit *test, u32 tid)
 {
 	struct third t = three(test);

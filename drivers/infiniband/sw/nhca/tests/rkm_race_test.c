@@ -286,8 +286,8 @@ struct race_long {
 };
 
 /*
- * Return: number of the sweep if it has revoked the last ref, which it checks first, but not
- * refs[0] yet; otherwise 0.
+ * Return: number of a sweep that has revoked the last ref, but not refs[0] yet; 0: there is none. A
+ * sweep checks the last ref first.
  */
 static unsigned int race_middle(const struct race_long *l)
 {

@@ -318,7 +318,7 @@ static void rkm_concurrent_sweeps(struct kunit *test)
 	rkm_step(test, 0, true, false);
 	other = nhca_rkm_sweep(&rkm_pd[0], rkm_key[1]);
 	KUNIT_EXPECT_EQ(test, other, 4);
-	/* the same key: this sweep does not count the ref that the other one has revoked */
+	/* the same key: this sweep does not count the ref that the other sweep has revoked */
 	KUNIT_EXPECT_EQ(test, nhca_rkm_sweep(&rkm_pd[0], rkm_key[0]), 3);
 	KUNIT_EXPECT_TRUE(test, nhca_sweep_step(&rkm_sweep, 1));
 	KUNIT_EXPECT_EQ(test, rkm_sweep.revoked, 1);
@@ -434,8 +434,8 @@ static void rkm_do_slot(struct rkm_history *hi)
 }
 
 /*
- * Move a QP to another domain. If the QP had a valid ref in slot 0, it takes a ref of the same key
- * again, half of the time.
+ * Move a QP to another domain. In half of the cases, a QP that had a valid ref in slot 0 takes a
+ * ref of the same key again.
  */
 static void rkm_do_move(struct rkm_history *hi)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: nhca_rx_copy_alike() places the packets of a batch that nhca_burst_run() has built, also
- * whole pages in a separate loop, and stops before a packet that has to be handled alone.
+ * KUnit: nhca_rx_copy_alike() places the packets of a batch that nhca_burst_run() has built, and
+ * stops before a packet that has to be handled alone. It copies whole pages in a separate loop.
  */
 #include "run_fixture.h"
 

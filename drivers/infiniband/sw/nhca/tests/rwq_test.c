@@ -239,8 +239,8 @@ static void fetch_range(struct kunit *test, struct nhca_rwq *q, struct nhca_rwr 
 }
 
 /*
- * Requests that are posted and fetched between the steps of a move are fetched once and in order,
- * and no step copies more than NHCA_RWQ_STEP requests with the lock held.
+ * Requests are posted and fetched between the steps of a move. Each request is fetched once and in
+ * order. No step copies more than NHCA_RWQ_STEP requests with the lock held.
  */
 static void rwq_move_test(struct kunit *test)
 {

@@ -482,9 +482,8 @@ struct crowd {
 };
 
 /*
- * An owner that queues for an ARR is resumed even if owners before it in the queue were destroyed:
- * each ARR that becomes free wakes only the first owner, and a destroyed owner does not use the
- * ARR.
+ * Owners wait in a queue for an ARR. Each ARR that becomes free wakes only the first owner. A
+ * destroyed owner does not use the ARR, but even so all later owners in the queue are resumed.
  */
 static void arr_queue_test(struct kunit *test)
 {

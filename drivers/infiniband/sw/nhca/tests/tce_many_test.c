@@ -459,8 +459,8 @@ static void tce_race_test(struct kunit *test)
 #endif
 
 /*
- * Give KASAN a chance to free memory. Tree nodes rarely come from allocations that may sleep, and
- * only allocations that may sleep remove freed nodes from KASAN's quarantine.
+ * Give KASAN a chance to free memory. Only allocations that may sleep remove freed nodes from
+ * KASAN's quarantine, and tree nodes rarely come from such allocations.
  */
 static void many_pause(u64 i)
 {

@@ -339,9 +339,8 @@ static bool waits(struct waiter *w, struct task_struct *t)
 }
 
 /*
- * A deregistration waits for the packets of its own region only: a reference of the same flow to
- * another region, which is never released, does not delay it.  A reference may cover several
- * regions.
+ * A deregistration waits only for the packets of its own region. The same flow has a reference to
+ * another region that is never released. A reference may cover several regions.
  */
 static void region_test(struct kunit *test)
 {
