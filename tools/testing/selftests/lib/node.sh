@@ -232,8 +232,9 @@ kmemleak_check() {
 	ok "$1"
 }
 
-# Print pid, state and name of tasks in state D, but not the wait channel: to find it, user-mode Linux reads the stack
-# of the task, which KASAN reports as an error of the kernel. tasks_check reads it only for tasks that hang.
+# Print pid, state and name of tasks in state D, but not the wait channel. To find the wait channel, user-mode Linux
+# reads the stack of the task, and KASAN reports this as an error of the kernel. tasks_check reads it only for tasks
+# that hang.
 hung_tasks() {
 	ps -eo pid=,stat=,comm= | awk '$2 ~ /^D/'
 }

@@ -128,8 +128,8 @@ gone() {
 	fi
 }
 
-# sharing MODE: set the mode of the RDMA core. The kernel allows it only after it has destroyed all other namespaces,
-# which it does asynchronously, so try for 10 s.
+# sharing MODE: set the mode of the RDMA core. The kernel allows this only after it has destroyed all other namespaces.
+# It destroys them asynchronously, so try for 10 s.
 sharing() {
 	local tries
 	for tries in $(seq 50); do

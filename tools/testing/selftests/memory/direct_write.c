@@ -399,7 +399,7 @@ static bool lost_block(struct pair *p)
 	}
 	REQUIRE(info.lost == 1 && info.last_error == EIO && info.last_error_offset == BAD_AT,
 		"%lu blocks are lost", (unsigned long)info.lost);
-	/* the blocks before and after it were written, though one I/O request had all of them */
+	/* the blocks before and after it were written, although one I/O request had all of them */
 	return disk_has(r.fd, BAD_AT - 16 * PAGE, 16 * PAGE) &&
 	       disk_has(r.fd, BAD_AT + PAGE, 15 * PAGE) && region_close(&r);
 }

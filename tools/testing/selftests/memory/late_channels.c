@@ -144,8 +144,8 @@ static void chan_cancel_rest(void)
 }
 
 /*
- * Probe all open transfers, as far as the send FIFO has room: earlier probes stay in it on a slow
- * netdev.
+ * Probe all open transfers for which the send FIFO has room. On a slow netdev earlier probes may
+ * still be in the FIFO.
  */
 static void chan_probe(struct channel *c)
 {

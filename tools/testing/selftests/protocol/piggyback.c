@@ -224,7 +224,10 @@ static bool forgiven(struct pair *p)
 	long rode = 0;
 	bool waits;
 
-	/* on a debug kernel one reply in a hundred is late, so FORGIVING in a row never come */
+	/*
+	 * on a debug kernel one reply in a hundred is late, so there are never FORGIVING prompt
+	 * replies in a row
+	 */
 	if (getenv("SLOWER") && atoi(getenv("SLOWER")) > 1) {
 		skipped = true;
 		return fail("replies are late too often on this kernel");

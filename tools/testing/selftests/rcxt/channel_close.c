@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Channels are closed under full traffic.  Each side has channels that two threads keep busy with
- * writes, reads, packets, probes and cancels to those of the other side.  A third thread closes and
- * opens them, releases rCxts, and unmaps memory, without telling the peer.  After each of these
- * calls has returned, no byte may be written, so the test then checks the memory.  At the same time
- * another pair of channels makes transfers, all of whose bytes are checked.  Options: see main().
+ * Channels are closed under full traffic. Each side has channels that two threads keep busy with
+ * writes, reads, packets, probes and cancels to those of the other side. A third thread closes and
+ * opens them, releases rCxts, and unmaps memory, without telling the peer. After each of these
+ * calls has returned, no byte may be written, so the test then checks the memory. At the same time
+ * another pair of channels makes transfers, and the test checks all their bytes. Options: see
+ * main().
  */
 #include <getopt.h>
 #include <pthread.h>

@@ -308,8 +308,8 @@ static void all_complete(void)
 /* ---- bitmaps ---- */
 
 /*
- * Return: objects in use of all slab caches that may have the bitmaps of PACKETS packets:
- * kmalloc-16 and, if bitmaps are charged to a cgroup, kmalloc-cg-16.
+ * Return: number of objects in use in the slab caches that may contain the bitmaps of PACKETS
+ * packets: kmalloc-16 and, if bitmaps are charged to a cgroup, kmalloc-cg-16.
  */
 static uint64_t bitmaps(void)
 {

@@ -115,7 +115,7 @@ static struct line *line_full(struct kunit *test)
 
 /*
  * A flow that paused because of its own packets queues behind a flow that waits for the device. So
- * the flow cannot use all device credit that becomes free.
+ * the flow cannot use all the room that becomes free in the device.
  */
 static void flow_no_bypass_test(struct kunit *test)
 {

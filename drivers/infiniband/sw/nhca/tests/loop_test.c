@@ -662,7 +662,7 @@ static void watched_test(struct kunit *test)
 	marked(test);
 	KUNIT_EXPECT_EQ(test, asked, 2);
 	/*
-	 * after nothing must see the packets any more, the path opens at the end of the half second
+	 * nothing has to see the packets any more, and the path opens at the end of the half second
 	 */
 	watched = false;
 	marked(test);

@@ -10,7 +10,7 @@
 
 /**
  * struct program - state of the program
- * @told:     frames that it has got and not released
+ * @told: frames that the program has got and not released
  * @released: frames that it has released out of order
  * @cons:     its consumer index
  */

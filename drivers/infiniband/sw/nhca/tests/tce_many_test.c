@@ -340,7 +340,7 @@ static void race_read_stale(struct race_reader *rd)
 	u64 pvo = rd->stale[rnd % RACE_STALE], tce;
 	unsigned int shift;
 
-	/* a stale PVO, or one with another page, offset, key or table, or all of it made up */
+	/* a stale PVO, a PVO with another page, offset, key or table, or a random one */
 	if (rnd & BIT(8))
 		pvo ^= rnd >> 16 << PAGE_SHIFT;
 	if (rnd & BIT(9))

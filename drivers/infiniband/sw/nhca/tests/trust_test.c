@@ -264,7 +264,7 @@ static struct nhca_qp *neighbour(struct kunit *test)
 	return peer;
 }
 
-/* Deliver a packet that is right in everything but perhaps its mark. */
+/* Deliver a packet that is valid, except perhaps for its mark. */
 static void marked(struct kunit *test, __le32 mark)
 {
 	struct qp_fixture *f = test->priv;
