@@ -70,7 +70,8 @@ static void post(struct channel *c, uint32_t i)
 /*
  * Post a write for each completed one. Handle at most RCXTS completions of each channel: if engines
  * and program share a CPU, the doorbell may send the write before it returns, so the loop would not
- * end. Return: true if each channel still had writes to send.
+ * end.
+ * Return: true if each channel still had writes to send.
  */
 static bool feed(uint32_t n)
 {

@@ -233,7 +233,8 @@ static void wrong_regions(struct kunit *test)
 }
 
 /*
- * Expect that @wqe fails with @err and changes nothing. @open: the window is bound and stays bound.
+ * Expect that @wqe fails with @err and changes nothing.
+ * @open: the window is bound and stays bound
  */
 static void expect_refused(struct kunit *test, int t, bool open, const char *what,
 			   struct nhca_key_user *key_user, const struct nhca_send_wqe *wqe,

@@ -303,8 +303,8 @@ static void way_send(struct nhca_dev *dev, const struct nhca_who *who, struct nh
 
 /*
  * Fill a batch with @n packets. The next packet does not fit, so nhca_burst_run() sends the batch.
- * The next packet itself is not sent, because the netdev is down. Return: number of the newest
- * zero-copy reference.
+ * The next packet itself is not sent, because the netdev is down.
+ * Return: number of the newest zero-copy reference.
  */
 static u32 send_batch(struct kunit *test, const struct source *s, struct nhca_burst *b, u32 n)
 {

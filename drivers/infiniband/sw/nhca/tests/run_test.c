@@ -19,8 +19,8 @@ static u32 sources(const struct sk_buff *skb)
 
 /*
  * Expect that lengths agree, and that no skb has too many fragments. Only an skb with pages of the
- * consumer has a zero-copy reference. @lists: the first skb must have no such pages; they are in
- * the skbs of its frag_list.
+ * consumer has a zero-copy reference.
+ * @lists: the first skb must have no such pages; they are in the skbs of its frag_list
  */
 static void expect_shape(struct kunit *test, struct sk_buff *skb, bool lists)
 {

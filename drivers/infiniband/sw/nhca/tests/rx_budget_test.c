@@ -55,9 +55,9 @@ static struct sk_buff *turns(struct kunit *test, u8 opcode, u32 psn, u32 step, u
 }
 
 /*
- * Receive @skb in passes of @budget packets. @most: packets that a QP sends for one packet. Two QPs
- * may exceed the budget: the QP that uses it up, and the QP that received the last packet of the
- * pass.
+ * Receive @skb in passes of @budget packets. Two QPs may exceed the budget: the QP that uses it up,
+ * and the QP that received the last packet of the pass.
+ * @most: packets that a QP sends for one packet
  * Return: number of passes.
  */
 static u32 receive(struct kunit *test, struct sk_buff *skb, int budget, u32 most)
