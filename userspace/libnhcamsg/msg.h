@@ -10,6 +10,8 @@
  *	msg_op.c	a whole write or read
  *	msg_transfer.c	writes and reads: transfers, probes, retransmission
  *	msg_lane.c	state of a lane and its transfer
+ *	msg_move.c	moves: transfers from one peer to another
+ *	msg_target.c	API: the targets of moves that this endpoint allows as a source
  *	msg_stream.c	sends and notices: in order, exactly once
  *	msg_wire.c	packets to the library of the peer
  *	msg_cc.c	round trip time and congestion window of a route
@@ -372,7 +374,8 @@ struct nhcadv_msg_peer {
  * @wake:     an eventfd that is readable (@woken) while sleeping threads have something to do
  * @timer, @timer_at: a timerfd, and the time that it is set to
  * @done:     ring of completions, of @done_room entries
- * @targets:  targets that the program allows; @moves: number of moves that are not complete
+ * @targets:  targets that the program allows; @targets_due: time to apply those that ports lack
+ * @moves:    number of moves that are not complete
  * @done_reserved: entries of @done that are reserved for messages that are not complete
  */
 struct nhcadv_msg_ep {
@@ -396,6 +399,7 @@ struct nhcadv_msg_ep {
 	uint32_t heap_room;
 	struct list_head mems;
 	struct list_head targets;
+	uint64_t targets_due;
 	uint32_t moves;
 	struct msg_route **routes;
 	uint32_t num_routes;
@@ -485,6 +489,8 @@ int msg_reserve(struct nhcadv_msg_ep *ep);
 /** msg_complete - store a completion in a reserved entry; @data: NULL, or msg_in.data */
 void msg_complete(struct msg_peer *peer, enum nhcadv_msg_kind kind, int status, uint64_t id,
 		  uint64_t length, uint64_t pvo, void *data);
+/** msg_ports_close_broken - close broken channels now, instead of in the next pass */
+void msg_ports_close_broken(struct nhcadv_msg_ep *ep);
 /** msg_ep_lock - take the lock; Context: the caller does not hold it */
 void msg_ep_lock(struct nhcadv_msg_ep *ep);
 /** msg_ep_unlock - wake sleeping threads that have something to do, and release the lock */
@@ -687,6 +693,8 @@ bool msg_send_fenced(struct msg_route *route, const struct msg_fence *fence);
 /** msg_frame_came - check and handle a packet of a peer's library */
 void msg_frame_came(struct nhcadv_msg_ep *ep, const struct nhcadv_frame *frame);
 
+/** msg_same_family - Return: true if both GIDs are IPv4-mapped, or neither is */
+bool msg_same_family(const union ibv_gid *a, const union ibv_gid *b);
 /** msg_address_pack - encode an address; Return: 0, or ENOSPC if @size is too small */
 int msg_address_pack(const struct msg_address *address, void *bytes, size_t *size);
 /** msg_address_unpack - decode; Return: 0, EINVAL (malformed), EPROTONOSUPPORT (other version) */

@@ -181,6 +181,15 @@ static void port_lose(struct nhcadv_msg_ep *ep, struct msg_port *port)
 	}
 }
 
+void msg_ports_close_broken(struct nhcadv_msg_ep *ep)
+{
+	uint32_t i;
+
+	for (i = 0; i < ep->num_ports; i++)
+		if (ep->ports[i]->open && ep->ports[i]->broken)
+			port_lose(ep, ep->ports[i]);
+}
+
 /* The channel was created again, or the MTU has changed: send grants to all peers. */
 static void port_changed(struct nhcadv_msg_ep *ep)
 {
@@ -221,14 +230,13 @@ static void port_pass(struct nhcadv_msg_ep *ep, struct msg_port *port)
 	 */
 	if (!port->open && ep->now >= port->retry) {
 		port->checked = ep->now;
-		port->targets = false;
-		if (port_open(port))
+		if (port_open(port)) {
 			port->retry = ep->now + CHECK_PERIOD;
-		else
+		} else {
 			port_changed(ep);
+			ep->targets_due = 0;
+		}
 	}
-	if (port->open && !port->targets && !list_empty(&ep->targets))
-		msg_targets_apply(ep, port);
 	/* port_check() may also have been called by a route. */
 	if (port->info.segment != port->announced) {
 		port->announced = port->info.segment;
@@ -239,15 +247,19 @@ static void port_pass(struct nhcadv_msg_ep *ep, struct msg_port *port)
 /* A pass: make progress on all ports and peers.  Return: time of the next pass. */
 static uint64_t pass(struct nhcadv_msg_ep *ep)
 {
+	uint64_t next;
 	uint32_t i;
 
 	ep->now = msg_clock();
 	for (i = 0; i < ep->num_ports; i++)
 		port_pass(ep, ep->ports[i]);
+	/* A channel allows its targets before peers get its grants. */
+	next = msg_targets_apply(ep);
 	msg_serve(ep);
 	for (i = 0; i < ep->num_ports; i++)
 		port_flush(ep->ports[i]);
-	return min(msg_next_due(ep), ep->now + CHECK_PERIOD);
+	next = min(next, ep->now + CHECK_PERIOD);
+	return min(msg_next_due(ep), next);
 }
 
 /* ---- the lock, and sleeping threads ---- */
@@ -429,6 +441,8 @@ static void ep_free(struct nhcadv_msg_ep *ep)
 {
 	uint32_t i;
 
+	/* The ports own the address handles of targets. */
+	msg_targets_free(ep);
 	for (i = 0; i < ep->num_ports; i++)
 		port_destroy(ep->ports[i]);
 	if (ep->timer >= 0)
@@ -438,7 +452,6 @@ static void ep_free(struct nhcadv_msg_ep *ep)
 	if (ep->epoll >= 0)
 		close(ep->epoll);
 	pthread_mutex_destroy(&ep->lock);
-	msg_targets_free(ep);
 	free(ep->routes);
 	free(ep->heap);
 	free(ep->done);
@@ -568,7 +581,6 @@ int nhcadv_msg_reconnect(struct nhcadv_msg_peer *pub, const void *bytes, size_t 
 int nhcadv_msg_disconnect(struct nhcadv_msg_peer *pub)
 {
 	struct nhcadv_msg_ep *ep = pub->peer.ep;
-	uint32_t i;
 
 	msg_ep_lock(ep);
 	ep->now = msg_clock();
@@ -582,9 +594,7 @@ int nhcadv_msg_disconnect(struct nhcadv_msg_peer *pub)
 	 * the rCxts of a broken channel, it has not waited for packets that refer to the buffers.
 	 * port_close() waits for these packets.
 	 */
-	for (i = 0; i < ep->num_ports; i++)
-		if (ep->ports[i]->open && ep->ports[i]->broken)
-			port_lose(ep, ep->ports[i]);
+	msg_ports_close_broken(ep);
 	msg_ep_unlock(ep);
 	return 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Reliable messages: moves, and the targets that this endpoint allows.  msg_move.h has the model.
+ * Reliable messages: moves.  msg_move.h has the model.
  *
  * If a transfer is overdue, the library probes the rCxt of the target:
  *
@@ -528,117 +528,6 @@ void msg_moves_forget(struct msg_peer *peer)
 	}
 }
 
-/* ---- the source: targets that the program allows ---- */
-
-struct msg_target {
-	struct list_node node;
-	union ibv_gid gid;
-};
-
-void msg_targets_apply(struct nhcadv_msg_ep *ep, struct msg_port *port)
-{
-	struct msg_target *target;
-
-	port->targets = true;
-	if (!port->moves)
-		return;
-	/* Without a route to the address, the next pass tries again. */
-	list_for_each(&ep->targets, target, node)
-		if (port_target(port, &target->gid, true))
-			port->targets = false;
-}
-
-void msg_targets_free(struct nhcadv_msg_ep *ep)
-{
-	struct msg_target *target;
-
-	while ((target = list_pop(&ep->targets, struct msg_target, node)))
-		free(target);
-}
-
-static struct msg_target *target_find(struct nhcadv_msg_ep *ep, const union ibv_gid *gid)
-{
-	struct msg_target *target;
-
-	list_for_each(&ep->targets, target, node)
-		if (!memcmp(&target->gid, gid, sizeof(*gid)))
-			return target;
-	return NULL;
-}
-
-static bool any_moves(const struct nhcadv_msg_ep *ep)
-{
-	uint32_t i;
-
-	for (i = 0; i < ep->num_ports; i++)
-		if (ep->ports[i]->moves)
-			return true;
-	return false;
-}
-
-int nhcadv_msg_allow_target(struct nhcadv_msg_ep *ep, const void *bytes, size_t size)
-{
-	struct msg_address address;
-	struct msg_target *target;
-	uint32_t i, n = 0;
-	int err;
-
-	err = msg_address_unpack(&address, bytes, size);
-	if (err)
-		return err;
-	if (!any_moves(ep))
-		return EOPNOTSUPP;
-	msg_ep_lock(ep);
-	list_for_each(&ep->targets, target, node)
-		n++;
-	for (i = 0; i < address.num_paths && !err; i++) {
-		if (target_find(ep, &address.paths[i].gid))
-			continue;
-		if (n++ >= NHCADV_MAX_TARGETS) {
-			err = ENOSPC;
-			break;
-		}
-		target = calloc(1, sizeof(*target));
-		if (!target) {
-			err = ENOMEM;
-			break;
-		}
-		target->gid = address.paths[i].gid;
-		list_add_tail(&ep->targets, &target->node);
-	}
-	for (i = 0; i < ep->num_ports; i++)
-		if (ep->ports[i]->open)
-			msg_targets_apply(ep, ep->ports[i]);
-	msg_ep_unlock(ep);
-	return err;
-}
-
-int nhcadv_msg_revoke_target(struct nhcadv_msg_ep *ep, const void *bytes, size_t size)
-{
-	struct msg_address address;
-	struct msg_target *target;
-	int err, found = ENOENT;
-	uint32_t i, p;
-
-	err = msg_address_unpack(&address, bytes, size);
-	if (err)
-		return err;
-	msg_ep_lock(ep);
-	for (i = 0; i < address.num_paths; i++) {
-		target = target_find(ep, &address.paths[i].gid);
-		if (!target)
-			continue;
-		found = 0;
-		list_del(&target->node);
-		for (p = 0; p < ep->num_ports; p++)
-			if (ep->ports[p]->open && ep->ports[p]->moves)
-				port_target(ep->ports[p], &target->gid, false);
-		free(target);
-	}
-	msg_ep_unlock(ep);
-	return found;
-}
-
 /* ---- the API of moves ---- */
 
 int nhcadv_msg_move(struct nhcadv_msg_ep *ep, struct nhcadv_msg_peer *from, uint64_t from_pvo,
@@ -650,7 +539,7 @@ int nhcadv_msg_move(struct nhcadv_msg_ep *ep, struct nhcadv_msg_peer *from, uint
 	/* A move takes two lanes. */
 	if (flags || from->peer.ep != ep || to->peer.ep != ep || (from == to && ep->lanes < 2))
 		return EINVAL;
-	if (!any_moves(ep))
+	if (!msg_ep_has_moves(ep))
 		return EOPNOTSUPP;
 	op = calloc(1, sizeof(*op));
 	if (!op)

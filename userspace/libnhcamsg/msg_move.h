@@ -48,8 +48,11 @@ void msg_move_ready(struct nhcadv_msg_ep *ep);
 /** msg_moves_forget - end all moves from and to a peer that is being disconnected */
 void msg_moves_forget(struct msg_peer *peer);
 
-/** msg_targets_apply - allow the targets of the endpoint at a port; sets msg_port.targets */
-void msg_targets_apply(struct nhcadv_msg_ep *ep, struct msg_port *port);
+/* ---- msg_target.c ---- */
+/** msg_ep_has_moves - Return: true if a device of the endpoint supports moves */
+bool msg_ep_has_moves(const struct nhcadv_msg_ep *ep);
+/** msg_targets_apply - let open ports allow targets that they lack; Return: time of the next try */
+uint64_t msg_targets_apply(struct nhcadv_msg_ep *ep);
 /** msg_targets_free - forget all targets, when the endpoint is destroyed */
 void msg_targets_free(struct nhcadv_msg_ep *ep);
 

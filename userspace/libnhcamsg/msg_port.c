@@ -68,9 +68,12 @@ static struct verbs_port *to_vp(const struct msg_port *port)
 
 /* ---- the send FIFO ---- */
 
+/* A handle may be kept for any number of work requests, so their numbers may have wrapped. */
 static bool ah_unused(const struct msg_ah *ah)
 {
-	return (int32_t)(ah->vp->port.fifo.first - ah->last) >= 0;
+	const struct msg_fifo *fifo = &ah->vp->port.fifo;
+
+	return ah->last - 1 - fifo->first >= fifo->next - fifo->first;
 }
 
 static void ah_destroy(struct msg_ah *ah)
@@ -427,17 +430,17 @@ void port_move(struct msg_port *port, uint64_t wr_id, const struct msg_dest *des
 		nhcadv_wr_move(dv, &peer, &target, t);
 }
 
-int port_target(struct msg_port *port, const union ibv_gid *gid, bool allow)
+int port_allow(struct msg_port *port, const struct msg_ah *ah)
 {
-	struct verbs_port *vp = to_vp(port);
-	struct msg_ah *ah = port_ah(port, gid);
-	int err;
+	return nhcadv_allow_target(to_vp(port)->qp, ah->ibv);
+}
 
-	if (!ah)
-		return EHOSTUNREACH;
-	err = allow ? nhcadv_allow_target(vp->qp, ah->ibv) : nhcadv_revoke_target(vp->qp, ah->ibv);
-	port_ah_free(ah);
-	return err;
+void port_revoke(struct msg_port *port, const struct msg_ah *ah)
+{
+	int err = port->open ? nhcadv_revoke_target(to_vp(port)->qp, ah->ibv) : 0;
+
+	if (err && err != ENOENT)
+		port->broken = true;
 }
 
 void port_packet(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,

@@ -56,7 +56,6 @@ struct msg_fifo {
  * @broken:  the channel has failed: close it and open another one
  * @freed:   since the flag was cleared, a slot has become free, or a transfer has ended
  * @fences, @moves: the device supports port_fence(), and port_move()
- * @targets: the channel allows all targets of the endpoint
  * @fifo:    work requests of the channel
  * @slots:   size of the send FIFO, at most PORT_SLOTS
  * @transfers: number of transfers in flight, at most PORT_TRANSFERS
@@ -78,7 +77,6 @@ struct msg_port {
 	bool freed;
 	bool fences;
 	bool moves;
-	bool targets;
 	struct msg_fifo fifo;
 	uint32_t slots;
 	uint32_t transfers;
@@ -198,11 +196,10 @@ void port_fence(struct msg_port *port, uint64_t wr_id, const struct msg_dest *de
 void port_move(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
 	       const struct msg_dest *target, uint64_t rcxt, uint64_t pvo,
 	       const struct nhcadv_transfer *t, bool again, uint32_t offset, uint32_t length);
-/**
- * port_target - allow or revoke a target of third-party transfers
- * Return: 0, EHOSTUNREACH (there is no route to it), or an errno of nhcadv_allow_target()
- */
-int port_target(struct msg_port *port, const union ibv_gid *gid, bool allow);
+/** port_allow - allow a target of third-party transfers; Return: 0 or errno: nhcadv_allow_target() */
+int port_allow(struct msg_port *port, const struct msg_ah *ah);
+/** port_revoke - revoke a target; set @broken if the kernel refuses */
+void port_revoke(struct msg_port *port, const struct msg_ah *ah);
 void port_packet(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
 		 const void *header, uint32_t header_length, const void *data, uint32_t length);
 

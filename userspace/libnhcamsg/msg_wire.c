@@ -369,15 +369,26 @@ int msg_address_pack(const struct msg_address *address, void *bytes, size_t *siz
 	return 0;
 }
 
-static bool gid_is_unicast(const union ibv_gid *gid)
+static bool gid_is_v4(const union ibv_gid *gid)
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+
+	return !memcmp(gid, mapped, sizeof(mapped));
+}
+
+bool msg_same_family(const union ibv_gid *a, const union ibv_gid *b)
+{
+	return gid_is_v4(a) == gid_is_v4(b);
+}
+
+static bool gid_is_unicast(const union ibv_gid *gid)
+{
 	static const union ibv_gid none;
 
 	if (!memcmp(gid, &none, sizeof(*gid)) || gid->raw[0] == 0xff)
 		return false;
 	/* IPv4-mapped: 224.0.0.0 and above are multicast, reserved, or broadcast. */
-	return memcmp(gid->raw, mapped, sizeof(mapped)) || gid->raw[12] < 224;
+	return !gid_is_v4(gid) || gid->raw[12] < 224;
 }
 
 bool msg_path_ok(const struct msg_address_path *path)
