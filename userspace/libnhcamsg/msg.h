@@ -168,6 +168,12 @@ struct msg_lane {
 	bool complete, asks_source;
 };
 
+/* Return: true if the transfer of a lane that is in use is a move; only a move has lanes without op */
+static inline bool msg_lane_moves(const struct msg_lane *lane)
+{
+	return !lane->op || lane->op->to;
+}
+
 /* ---- routes ---- */
 /**
  * struct msg_route - a path to the peer, from a local port to a channel of the peer

@@ -83,8 +83,15 @@ static void finish_if_fenced(struct msg_route *route, struct msg_lane *lane)
 
 void msg_move_fenced(struct msg_route *route, struct msg_lane *lane, bool complete)
 {
-	struct msg_lane *source = source_lane(&route, lane);
+	struct msg_lane *source;
 
+	/* The source was disconnected. */
+	if (!lane->op && !lane->partner) {
+		msg_peer_ready(route->peer);
+		leave_target(route, lane);
+		return;
+	}
+	source = source_lane(&route, lane);
 	both_ready(route, source);
 	lane->state = LANE_FENCED;
 	lane->due = NEVER;
@@ -480,14 +487,19 @@ static void forget_lane(struct msg_port *port, struct msg_lane *lane)
 
 	lane->partner = NULL;
 	partner->partner = NULL;
-	if (!partner->op) {
-		leave_target(route, partner);
-		return;
-	}
-	/* route_free() ends the transfer of a lane that has an operation or a partner */
-	port_ended(port);
 	partner->partner_route = NULL;
 	msg_peer_ready(route->peer);
+	if (!partner->op) {
+		/* Bytes that the source has sent may still come: no other transfer uses the lane. */
+		if (partner->state == LANE_FENCED)
+			leave_target(route, partner);
+		else if (partner->state == LANE_TARGET)
+			msg_lane_fence(route, partner);
+		return;
+	}
+	/* route_free() must not end the transfer again. */
+	port_ended(port);
+	lane->state = LANE_FREE;
 	msg_op_fail(partner->op, ECANCELED);
 	if (partner->state == LANE_MOVE)
 		msg_lane_fence(route, partner);

@@ -277,7 +277,8 @@ static void route_free(struct msg_route *route)
 
 	msg_rcxts_release(route);
 	for (i = 0; route->lanes && i < ep->lanes; i++)
-		if (route->lanes[i].op || route->lanes[i].partner)
+		if (route->lanes[i].op || route->lanes[i].partner ||
+		    route->lanes[i].state == LANE_FENCE)
 			port_ended(route->port);
 	ep->routes[route->slot] = NULL;
 	port_ah_free(route->dest.ah);

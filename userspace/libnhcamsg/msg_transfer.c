@@ -423,7 +423,7 @@ void msg_lane_status(struct msg_route *route, struct msg_lane *lane,
 void msg_lane_fenced(struct msg_route *route, struct msg_lane *lane, uint32_t tid)
 {
 	if (lane->state == LANE_FENCE && tid >= lane->tid) {
-		if (lane->partner || lane->op->to) {
+		if (msg_lane_moves(lane)) {
 			msg_move_fenced(route, lane, false);
 			return;
 		}
@@ -438,7 +438,7 @@ void msg_lane_fence_status(struct msg_route *route, struct msg_lane *lane,
 	if (lane->state != LANE_FENCE || frame->src_rcxt != lane->remote_rcxt ||
 	    frame->tid != lane->tid || msg_name_number(frame->cookie) != lane->tid)
 		return;
-	if (frame->status == NHCADV_TRANSFER_COMPLETE && (lane->partner || lane->op->to)) {
+	if (frame->status == NHCADV_TRANSFER_COMPLETE && msg_lane_moves(lane)) {
 		msg_move_fenced(route, lane, true);
 	} else if (frame->status == NHCADV_TRANSFER_COMPLETE) {
 		lane->op->done += lane->length;
