@@ -62,6 +62,8 @@
  * struct msg_op - a write, read or move of the program
  * @node:     in msg_peer.todo or msg_peer.going
  * @to, @to_pvo: move: the target, and PVO of the first byte there; @peer is the source
+ * @refused, @no_way: move: pairs of routes that the source refused, and those that lack an address
+ *            handle
  * @pieces:   ranges to transfer again
  * @cut:      bytes, from the start, that msg_op_take() has cut into transfers
  * @done:     bytes in place
@@ -80,6 +82,7 @@ struct msg_op {
 	uint64_t local_pvo;
 	uint64_t remote_pvo;
 	uint64_t to_pvo;
+	uint64_t refused, no_way;
 	uint64_t length;
 	uint64_t cut;
 	uint64_t done;
@@ -122,6 +125,7 @@ enum lane_state { LANE_FREE, LANE_WRITE, LANE_READ, LANE_SOURCE, LANE_FENCE, LAN
  * @op:     the operation that the transfer belongs to; NULL: the lane has no transfer
  * @local_rcxt, @remote_rcxt: ids; 0: not acquired (local) or not granted (remote)
  * @partner, @partner_route: move: the lane of the other peer, and its route
+ * @way:    move: address handle of the target at the source's port; NULL: that of @partner_route
  * @have:   LANE_CANCEL, LANE_FENCE: bitmap of packets that have arrived or were queued again
  * @offset, @length: range of @op that the transfer moves; @segment: payload of a packet; in bytes
  * @posted: time of the post of the transfer; @sent: time at which its last packets were sent
@@ -144,6 +148,7 @@ struct msg_lane {
 	struct msg_op *op;
 	struct msg_lane *partner;
 	struct msg_route *partner_route;
+	struct msg_ah *way;
 	uint64_t local_rcxt;
 	uint64_t remote_rcxt;
 	uint64_t have[MSG_MAX_PACKETS / 64];

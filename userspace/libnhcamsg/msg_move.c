@@ -9,9 +9,14 @@
  *	NONE		request the whole transfer again
  *	PROT_ERR	the move fails with EACCES
  *
+ * If a source refuses a pair of its path and one of the target (FORBIDDEN), or there is no address
+ * handle for a pair, the move tries another pair.  After a refusal it fails with EPERM when no
+ * untried pair of living paths is left.
+ *
  * After some answers without progress, the library probes the source: PROT_ERR: the move fails with
  * EACCES; otherwise the source does not execute the requests: abandon the transfer.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +75,8 @@ static void finish(struct msg_route *route, struct msg_lane *lane)
 	}
 	lane->partner = NULL;
 	lane->partner_route = NULL;
+	port_ah_free(lane->way);
+	lane->way = NULL;
 	if (target)
 		leave_target(target_route, target);
 	msg_lane_leave(route, lane);
@@ -141,6 +148,11 @@ static bool usable(const struct msg_route *route)
 	return route->alive && msg_route_ready(route);
 }
 
+static bool capable(const struct msg_route *route)
+{
+	return usable(route) && route->moves && route->port->moves;
+}
+
 /* Return: true if a route to the peer is ready, but none has moves. */
 static bool incapable(const struct msg_peer *peer)
 {
@@ -148,35 +160,105 @@ static bool incapable(const struct msg_peer *peer)
 	uint32_t i;
 
 	for (i = 0; i < peer->num_routes; i++) {
-		if (!usable(peer->routes[i]))
-			continue;
-		if (peer->routes[i]->moves && peer->routes[i]->port->moves)
+		if (capable(peer->routes[i]))
 			return false;
-		ready = true;
+		ready |= usable(peer->routes[i]);
 	}
 	return ready;
 }
 
-/* Return: a route with a free lane and slots; NULL: there is none */
-static struct msg_route *route_for(struct msg_peer *peer)
+static bool any_capable(const struct msg_peer *peer)
 {
-	struct msg_route *route;
 	uint32_t i;
 
-	for (i = 0; i < peer->num_routes; i++) {
-		route = peer->routes[(peer->next_route + i) % peer->num_routes];
-		if (!usable(route) || !route->moves || !route->port->moves)
+	for (i = 0; i < peer->num_routes; i++)
+		if (capable(peer->routes[i]))
+			return true;
+	return false;
+}
+
+/* ---- pairs of routes ---- */
+
+/* A pair is one bit in msg_op.refused and msg_op.no_way. */
+static uint64_t pair_bit(const struct msg_route *source, const struct msg_route *target)
+{
+	static_assert(NHCADV_MSG_MAX_PATHS * NHCADV_MSG_MAX_PATHS <= 64, "pairs");
+	return UINT64_C(1) << (source->number * NHCADV_MSG_MAX_PATHS + target->number);
+}
+
+/* Rails may not be connected, so prefer the same path, then the same port: lower is better. */
+static int distance(const struct msg_route *source, const struct msg_route *target)
+{
+	if (source->port != target->port)
+		return 2;
+	return source->number != target->number;
+}
+
+/*
+ * Return: the route to the target that is best for this route to the source, if it is no more than
+ * @most away, or NULL
+ */
+static struct msg_route *partner_of(const struct msg_op *op, const struct msg_route *source,
+				    int most)
+{
+	struct msg_route *best = NULL, *target;
+	uint32_t i;
+
+	for (i = 0; i < op->to->num_routes; i++) {
+		target = op->to->routes[(op->to->next_route + i) % op->to->num_routes];
+		if (!capable(target) || !msg_same_family(&source->gid, &target->gid) ||
+		    (op->refused | op->no_way) & pair_bit(source, target) ||
+		    distance(source, target) > most ||
+		    (best && distance(source, target) >= distance(source, best)))
 			continue;
-		if (list_empty(&route->free)) {
-			route->lanes_short = true;
-			continue;
-		}
-		if (!port_room(route->port, RESERVE) || !port_may_begin(route->port))
-			continue;
-		peer->next_route += i + 1;
-		return route;
+		best = target;
 	}
-	return NULL;
+	return best;
+}
+
+/* Return: true if the route has @lanes free lanes, and its port has room */
+static bool has_room(struct msg_route *route, uint32_t lanes)
+{
+	struct list_node *first = route->free.n.next;
+
+	if (list_empty(&route->free) || (lanes == 2 && first->next == &route->free.n)) {
+		route->lanes_short = true;
+		return false;
+	}
+	return port_room(route->port, RESERVE) && port_may_begin(route->port);
+}
+
+/*
+ * Find a pair of routes that have free lanes.  Routes of different ports are paired only if no
+ * pair of the same port is left.
+ * Return: MSG_MOVE_STARTED (@source and @target are set), MSG_MOVE_WAITS, or MSG_MOVE_OVER (all
+ * pairs have failed, or none exists)
+ */
+static enum msg_move_started find_pair(struct msg_op *op, struct msg_route **source,
+				       struct msg_route **target)
+{
+	struct msg_peer *peer = op->peer;
+	bool any = false;
+	uint32_t i;
+	int most;
+
+	for (most = 1; most <= 2 && !any; most++)
+		for (i = 0; i < peer->num_routes; i++) {
+			*source = peer->routes[(peer->next_route + i) % peer->num_routes];
+			*target = capable(*source) ? partner_of(op, *source, most) : NULL;
+			if (!*target)
+				continue;
+			any = true;
+			if (!has_room(*source, 1) || !has_room(*target, *source == *target ? 2 : 1) ||
+			    !msg_cc_may_send(&(*source)->cc,
+					     (*source)->segment * peer->ep->packets))
+				continue;
+			peer->next_route += i + 1;
+			if (op->to != peer)
+				op->to->next_route++;
+			return MSG_MOVE_STARTED;
+		}
+	return any ? MSG_MOVE_WAITS : MSG_MOVE_OVER;
 }
 
 static void take(struct msg_route *route, struct msg_lane *lane)
@@ -188,34 +270,20 @@ static void take(struct msg_route *route, struct msg_lane *lane)
 	port_begun(route->port);
 }
 
-static void put_back(struct msg_route *route, struct msg_lane *lane)
-{
-	list_del(&lane->node);
-	list_add(&route->free, &lane->node);
-	route->busy_lanes--;
-	port_ended(route->port);
-}
-
 /* Request that the source sends @length bytes from @from on. */
-static bool request(struct msg_route *route, struct msg_lane *lane, bool again, uint32_t from,
+static void request(struct msg_route *route, struct msg_lane *lane, bool again, uint32_t from,
 		    uint32_t length)
 {
 	struct nhcadv_transfer t = msg_lane_transfer(route, lane);
-	struct msg_route *target = lane->partner_route;
-	struct msg_dest dest = target->dest;
+	struct msg_dest dest = lane->partner_route->dest;
 	uint64_t name = msg_name(route, lane->index, again ? WHAT_AGAIN : WHAT_TRANSFER, lane->tid);
 
 	/* An address handle belongs to the protection domain of its port. */
-	if (target->port != route->port)
-		dest.ah = port_ah(route->port, &target->gid);
-	if (!dest.ah)
-		return false;
+	if (lane->way)
+		dest.ah = lane->way;
 	port_move(route->port, name, &route->dest, &dest, lane->partner->remote_rcxt,
 		  lane->op->to_pvo + lane->offset, &t, again, from, length);
-	if (target->port != route->port)
-		port_ah_free(dest.ah);
 	lane->wrs++;
-	return true;
 }
 
 static void begin(struct msg_route *route, struct msg_lane *lane)
@@ -238,42 +306,60 @@ static void begin(struct msg_route *route, struct msg_lane *lane)
 	msg_lane_set_inflight(route, lane, lane->length);
 	msg_cc_sent(&route->cc, msg_lane_packets(lane));
 	msg_lane_set_due(route, lane, route->peer->ep->now + msg_cc_overdue(&route->cc, 0));
-	/* Without an address handle, the timer abandons the transfer after some probes. */
 	request(route, lane, false, 0, lane->length);
 	route->stats.transfers++;
 	route->stats.packets += msg_lane_packets(lane);
 	route->stats.bytes += lane->length;
 }
 
+/*
+ * No pair of routes is left.  Either a source has refused, or address handles were missing, which
+ * may exist later.
+ */
+static enum msg_move_started no_pair(struct msg_op *op)
+{
+	int err = incapable(op->peer) || incapable(op->to) ? EOPNOTSUPP : op->refused ? EPERM : 0;
+
+	op->no_way = 0;
+	/* If no route is ready, the move waits.  A pair that refused may be among the dead routes. */
+	if (!err || (err == EPERM && (!any_capable(op->peer) || !any_capable(op->to))))
+		return MSG_MOVE_WAITS;
+	msg_op_fail(op, err);
+	msg_op_check(op);
+	return MSG_MOVE_OVER;
+}
+
 enum msg_move_started msg_move_start(struct msg_op *op)
 {
 	struct msg_route *route, *target_route;
 	struct msg_lane *lane, *target;
+	struct msg_ah *way = NULL;
 	uint32_t segment;
 
-	if (incapable(op->peer) || incapable(op->to)) {
-		msg_op_fail(op, EOPNOTSUPP);
-		msg_op_check(op);
-		return MSG_MOVE_OVER;
+	for (;;) {
+		switch (find_pair(op, &route, &target_route)) {
+		case MSG_MOVE_WAITS:
+			return MSG_MOVE_WAITS;
+		case MSG_MOVE_OVER:
+			return no_pair(op);
+		default:
+			break;
+		}
+		if (route->port == target_route->port)
+			break;
+		way = port_ah(route->port, &target_route->gid);
+		if (way)
+			break;
+		op->no_way |= pair_bit(route, target_route);
 	}
-	route = route_for(op->peer);
-	if (!route)
-		return MSG_MOVE_WAITS;
-	segment = route->segment;
-	if (!msg_cc_may_send(&route->cc, segment * op->peer->ep->packets))
-		return MSG_MOVE_WAITS;
 	lane = list_top(&route->free, struct msg_lane, node);
 	take(route, lane);
-	target_route = route_for(op->to);
-	if (!target_route) {
-		put_back(route, lane);
-		return MSG_MOVE_WAITS;
-	}
 	target = list_top(&target_route->free, struct msg_lane, node);
 	take(target_route, target);
-	segment = min(segment, target_route->segment) - NHCADV_MOVE_HEADER;
+	segment = min(route->segment, target_route->segment) - NHCADV_MOVE_HEADER;
 
 	lane->op = op;
+	lane->way = way;
 	lane->partner = target;
 	lane->partner_route = target_route;
 	target->partner = lane;
@@ -330,8 +416,7 @@ static void request_missing(struct msg_route *route, struct msg_lane *lane,
 			break;
 		from = first * lane->segment;
 		to = end == packets ? lane->length : end * lane->segment;
-		if (!request(route, lane, true, from, to - from))
-			break;
+		request(route, lane, true, from, to - from);
 		missing += end - first;
 	}
 	lane->resent = true;
@@ -376,14 +461,11 @@ static void target_status(struct msg_route *route, struct msg_lane *lane,
 
 static void source_status(struct msg_route *route, struct msg_lane *lane, uint8_t status)
 {
-	int err = 0;
-
 	if (status == NHCADV_TRANSFER_PROT_ERR)
-		err = EACCES;
-	else if (status == NHCADV_TRANSFER_FORBIDDEN)
-		err = EPERM;
-	if (err)
-		msg_op_fail(lane->op, err);
+		msg_op_fail(lane->op, EACCES);
+	/* Another pair of routes may be allowed. */
+	else if (status == NHCADV_TRANSFER_FORBIDDEN && lane->partner)
+		lane->op->refused |= pair_bit(route, lane->partner_route);
 	route->stats.redriven++;
 	msg_move_give_up(route, lane);
 }

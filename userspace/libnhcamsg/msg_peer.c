@@ -276,10 +276,12 @@ static void route_free(struct msg_route *route)
 	uint32_t i;
 
 	msg_rcxts_release(route);
-	for (i = 0; route->lanes && i < ep->lanes; i++)
+	for (i = 0; route->lanes && i < ep->lanes; i++) {
+		port_ah_free(route->lanes[i].way);
 		if (route->lanes[i].op || route->lanes[i].partner ||
 		    route->lanes[i].state == LANE_FENCE)
 			port_ended(route->port);
+	}
 	ep->routes[route->slot] = NULL;
 	port_ah_free(route->dest.ah);
 	port_ah_free(route->self.ah);
