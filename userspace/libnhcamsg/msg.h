@@ -134,8 +134,10 @@ enum lane_state { LANE_FREE, LANE_WRITE, LANE_READ, LANE_SOURCE, LANE_FENCE, LAN
  * @passed: time at which a transfer that was sent later overtook this one; 0: not overtaken
  * @due:    time of the lane's timer
  * @inflight: bytes that count for msg_cc.inflight
- * @seen:   LANE_READ: packets that the last status reported, plus one; 0: no status yet.
+ * @seen:   LANE_READ, LANE_MOVE: packets that the last status reported, plus one; 0: no status yet.
  *          LANE_FENCE, LANE_CANCEL: bytes that were queued again
+ * @asked:  move: packets before this one were requested again, if they were missing
+ * @overtaken: move: number of packets up to the last one that the last status reported
  * @nonce:  number of the outstanding probe, 0: none
  * @wrs:    work requests that are not done
  * @tries:  unanswered probes, answers NHCADV_TRANSFER_NONE, and fences in a row; for the backoff
@@ -164,6 +166,7 @@ struct msg_lane {
 	uint64_t due;
 	uint32_t nonce;
 	uint32_t seen;
+	uint32_t asked, overtaken;
 	uint16_t index;
 	uint16_t wrs;
 	uint8_t state;

@@ -5,8 +5,8 @@
  * If a transfer is overdue, the library probes the rCxt of the target:
  *
  *	COMPLETE	the transfer is complete
- *	PARTIAL		request the missing packets again
- *	NONE		request the whole transfer again
+ *	PARTIAL, NONE	request missing packets again: those that later packets have overtaken, and
+ *			all if no packet has come since the last status
  *	PROT_ERR	the move fails with EACCES
  *
  * If a source refuses a pair of its path and one of the target (FORBIDDEN), or there is no address
@@ -294,6 +294,8 @@ static void begin(struct msg_route *route, struct msg_lane *lane)
 	lane->passed = 0;
 	lane->nonce = 0;
 	lane->seen = 0;
+	lane->asked = 0;
+	lane->overtaken = 0;
 	lane->tries = 0;
 	lane->resent = false;
 	lane->complete = false;
@@ -399,30 +401,68 @@ void msg_move_complete(struct msg_route *route, struct msg_lane *lane, uint32_t 
 	}
 }
 
-/* Request the packets again that the status of the target does not report. */
+/*
+ * Request the packets again, from packet @first up to @end, that the status of the target does not
+ * report.
+ */
 static void request_missing(struct msg_route *route, struct msg_lane *lane,
-			    const struct nhcadv_frame *frame)
+			    const struct nhcadv_frame *frame, uint32_t first, uint32_t end)
 {
-	uint32_t packets = msg_lane_packets(lane), first, end, from, to, missing = 0;
+	uint32_t packets = msg_lane_packets(lane), next, from, to, missing = 0;
 
-	for (first = 0; first < packets; first = end) {
-		end = first + 1;
+	for (; first < end; first = next) {
+		next = first + 1;
 		if (nhcadv_frame_has(frame, first))
 			continue;
-		while (end < packets && !nhcadv_frame_has(frame, end))
-			end++;
+		while (next < end && !nhcadv_frame_has(frame, next))
+			next++;
 		/* The next probe finds the other missing packets. */
 		if (!port_room(route->port, 1))
 			break;
 		from = first * lane->segment;
-		to = end == packets ? lane->length : end * lane->segment;
+		to = next == packets ? lane->length : next * lane->segment;
 		request(route, lane, true, from, to - from);
-		missing += end - first;
+		missing += next - first;
 	}
+	if (!missing)
+		return;
 	lane->resent = true;
 	route->stats.resent += missing;
 	msg_cc_lost(&route->cc, missing);
 	msg_cc_sent(&route->cc, missing);
+}
+
+/* Return: number of the last packet that the target has, plus one; 0: it has none */
+static uint32_t last_packet(const struct msg_lane *lane, const struct nhcadv_frame *frame)
+{
+	uint32_t last = msg_lane_packets(lane);
+
+	while (last && !nhcadv_frame_has(frame, last - 1))
+		last--;
+	return last;
+}
+
+/*
+ * The transfer is not complete.  If the target has received packets since the last status, the
+ * source is still sending: request only the packets that were overtaken before the last status,
+ * and each of them once.  Otherwise the missing packets or the request were lost.
+ */
+static void target_lacks(struct msg_route *route, struct msg_lane *lane,
+			 const struct nhcadv_frame *frame)
+{
+	uint32_t packets = msg_lane_packets(lane), last = last_packet(lane, frame);
+	bool more = frame->received + 1 > lane->seen;
+
+	/* The source sends the last packet last, so what is missing then was lost or reordered. */
+	if (!more || packets == 1 || (last == packets && !lane->resent)) {
+		request_missing(route, lane, frame, 0, packets);
+		lane->asked = packets;
+	} else if (lane->asked < lane->overtaken) {
+		request_missing(route, lane, frame, lane->asked, lane->overtaken);
+		lane->asked = lane->overtaken;
+	}
+	lane->overtaken = last;
+	lane->seen = frame->received + 1;
 }
 
 static void target_status(struct msg_route *route, struct msg_lane *lane,
@@ -443,7 +483,6 @@ static void target_status(struct msg_route *route, struct msg_lane *lane,
 			lane->tries = 0;
 		else if (lane->tries < UINT8_MAX)
 			lane->tries++;
-		lane->seen = frame->received + 1;
 		break;
 	default:
 		return;
@@ -454,7 +493,7 @@ static void target_status(struct msg_route *route, struct msg_lane *lane,
 		msg_lane_set_due(route, lane, 0);
 		return;
 	}
-	request_missing(route, lane, frame);
+	target_lacks(route, lane, frame);
 	msg_lane_set_due(route, lane, route->peer->ep->now +
 			 msg_cc_overdue(&route->cc, lane->tries));
 }
