@@ -11,6 +11,7 @@
  *	msg_transfer.c	writes and reads: transfers, probes, retransmission
  *	msg_lane.c	state of a lane and its transfer
  *	msg_move.c	moves: transfers from one peer to another
+ *	msg_pair.c	moves: the pair of routes for a transfer
  *	msg_target.c	API: the targets of moves that this endpoint allows as a source
  *	msg_stream.c	sends and notices: in order, exactly once
  *	msg_wire.c	packets to the library of the peer
@@ -39,6 +40,7 @@
 #include "list.h"
 #include "msg_cc.h"
 #include "msg_port.h"
+#include "msg_wire.h"
 #include "util.h"
 
 #define MS		UINT64_C(1000000)
@@ -46,7 +48,6 @@
 /* Delay before a retry, if there was no free slot or no memory */
 #define MSG_AGAIN_LATER	(MS / 10)
 
-#define MSG_MAX_LANES	128
 #define MSG_MAX_PACKETS	256
 #define MSG_BUCKETS	1024	/* hash buckets of peers, by id */
 #define MSG_STREAM	64	/* maximum packets in flight: wire_header.sack has 64 bits */
@@ -60,10 +61,12 @@
 /* ---- messages ---- */
 /**
  * struct msg_op - a write, read or move of the program
- * @node:     in msg_peer.todo or msg_peer.going
+ * @node:     in msg_peer.todo, msg_peer.moves or msg_peer.going; a move that waits for its target: in
+ *            msg_peer.awaiting of @to
  * @to, @to_pvo: move: the target, and PVO of the first byte there; @peer is the source
  * @refused, @no_way: move: pairs of routes that the source refused, and those that lack an address
  *            handle
+ * @tried:    move: time at which it found no room at its target
  * @pieces:   ranges to transfer again
  * @cut:      bytes, from the start, that msg_op_take() has cut into transfers
  * @done:     bytes in place
@@ -83,6 +86,7 @@ struct msg_op {
 	uint64_t remote_pvo;
 	uint64_t to_pvo;
 	uint64_t refused, no_way;
+	uint64_t tried;
 	uint64_t length;
 	uint64_t cut;
 	uint64_t done;
@@ -332,8 +336,10 @@ struct msg_stream {
  * @session:   random number of this connection, which packets of the peer have to name
  * @theirs:    session of the peer, 0: not known
  * @next_route, @next_packet_route: the next route for a transfer, and for a packet (round robin)
- * @moves_wait: a move waits for a lane or a route
- * @todo:      operations with bytes that no lane has taken; @going: the other operations
+ * @todo:      writes and reads with bytes that no lane has taken; @going: the other operations
+ * @moves:     moves from this peer with bytes that no lane has taken, and that do not wait for
+ *             their target; @move_next: the next transfer is one of a move, if there is one
+ * @awaiting:  moves to this peer that wait for its lanes or routes, longest first
  * @reachable: false: from a completion NHCADV_MSG_UNREACHABLE to the next NHCADV_MSG_REACHABLE
  */
 struct msg_peer {
@@ -355,9 +361,11 @@ struct msg_peer {
 	uint32_t next_route;
 	uint32_t next_packet_route;
 	struct list_head todo;
+	struct list_head moves;
 	struct list_head going;
+	struct list_head awaiting;
 	struct msg_stream stream;
-	bool reachable, moves_wait;
+	bool reachable, move_next;
 };
 
 struct msg_mem {
@@ -464,39 +472,6 @@ static inline uint32_t msg_name_number(uint64_t name)
 	return name >> 32;
 }
 
-/* ---- contents of packets and addresses, in host byte order ---- */
-/* One path of the address of an endpoint */
-struct msg_address_path {
-	union ibv_gid gid;
-	uint64_t key;
-	uint32_t qpn;
-	uint32_t segment;
-};
-
-struct msg_address {
-	uint64_t id;
-	uint32_t job;
-	uint32_t num_paths;
-	struct msg_address_path paths[NHCADV_MSG_MAX_PATHS];
-};
-
-/* A channel, its rCxts for the lanes of the peer, and the number of rCxts wanted from the peer */
-struct msg_grant {
-	struct msg_address_path at;
-	uint32_t version;
-	uint32_t count;
-	uint32_t wanted;
-	bool fences, moves;
-	uint64_t rcxts[MSG_MAX_LANES];
-};
-
-/* Request that @rcxt refuses packets up to @tid.  UINT32_MAX also requests another rCxt. */
-struct msg_fence {
-	uint32_t lane;
-	uint32_t tid;
-	uint64_t rcxt;
-};
-
 /* ---- msg_ep.c ---- */
 /** msg_reserve - reserve an entry for one completion; Return: 0; ENOMEM: no memory */
 int msg_reserve(struct nhcadv_msg_ep *ep);
@@ -519,6 +494,8 @@ void msg_peer_remove(struct msg_peer *peer);
 struct msg_peer *msg_peer_find(struct nhcadv_msg_ep *ep, uint64_t id);
 /** msg_peer_ready - let the next pass serve the peer, because its state has changed */
 void msg_peer_ready(struct msg_peer *peer);
+/** msg_peer_by - let a pass serve the peer at @when at the latest */
+void msg_peer_by(struct msg_peer *peer, uint64_t when);
 /** msg_serve - serve all peers that are ready or whose timers have expired */
 void msg_serve(struct nhcadv_msg_ep *ep);
 /** msg_next_due - Return: time of the first timer of all peers; now, if a peer is ready */
@@ -695,26 +672,6 @@ uint32_t msg_stream_room(struct msg_peer *peer);
 uint64_t msg_stream_sack(const struct msg_stream *stream);
 /** msg_stream_timers - send and retransmit; Return: time of the next retransmission */
 uint64_t msg_stream_timers(struct msg_peer *peer);
-
-/* ---- msg_wire.c ---- */
-/* Each msg_send_*() posts one packet.  Return: false if there is no route with a free slot. */
-bool msg_send_data(struct msg_route *route, const struct msg_out *out);
-bool msg_send_ack(struct msg_peer *peer);
-bool msg_send_grant(struct msg_route *route);
-bool msg_send_granted(struct msg_route *route);
-bool msg_send_fence(struct msg_route *route, const struct msg_lane *lane, uint32_t tid);
-bool msg_send_fenced(struct msg_route *route, const struct msg_fence *fence);
-/** msg_frame_came - check and handle a packet of a peer's library */
-void msg_frame_came(struct nhcadv_msg_ep *ep, const struct nhcadv_frame *frame);
-
-/** msg_same_family - Return: true if both GIDs are IPv4-mapped, or neither is */
-bool msg_same_family(const union ibv_gid *a, const union ibv_gid *b);
-/** msg_address_pack - encode an address; Return: 0, or ENOSPC if @size is too small */
-int msg_address_pack(const struct msg_address *address, void *bytes, size_t *size);
-/** msg_address_unpack - decode; Return: 0, EINVAL (malformed), EPROTONOSUPPORT (other version) */
-int msg_address_unpack(struct msg_address *address, const void *bytes, size_t size);
-/** msg_path_ok - Return: true if the GID, QP number and segment are valid */
-bool msg_path_ok(const struct msg_address_path *path);
 
 #include "msg_move.h"
 #include "msg_op.h"

@@ -58,7 +58,6 @@ void msg_lane_settle(struct msg_route *route, struct msg_lane *lane)
 	list_del(&lane->node);
 	list_add_tail(&route->free, &lane->node);
 	msg_peer_ready(route->peer);
-	msg_move_ready(route->peer->ep);
 }
 
 void msg_lane_leave(struct msg_route *route, struct msg_lane *lane)

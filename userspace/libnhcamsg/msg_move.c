@@ -16,15 +16,12 @@
  * After some answers without progress, the library probes the source: PROT_ERR: the move fails with
  * EACCES; otherwise the source does not execute the requests: abandon the transfer.
  */
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "msg.h"
 
-/* Slots of the send FIFO that new transfers leave free for all other work requests */
-#define RESERVE		64
 /* Answers of the target without progress before the source is probed */
 #define MOVE_TRIES	4
 /* Unanswered or useless probes before the transfer is abandoned */
@@ -143,124 +140,6 @@ static void moved(struct msg_route *route, struct msg_lane *lane)
 
 /* ---- start ---- */
 
-static bool usable(const struct msg_route *route)
-{
-	return route->alive && msg_route_ready(route);
-}
-
-static bool capable(const struct msg_route *route)
-{
-	return usable(route) && route->moves && route->port->moves;
-}
-
-/* Return: true if a route to the peer is ready, but none has moves. */
-static bool incapable(const struct msg_peer *peer)
-{
-	bool ready = false;
-	uint32_t i;
-
-	for (i = 0; i < peer->num_routes; i++) {
-		if (capable(peer->routes[i]))
-			return false;
-		ready |= usable(peer->routes[i]);
-	}
-	return ready;
-}
-
-static bool any_capable(const struct msg_peer *peer)
-{
-	uint32_t i;
-
-	for (i = 0; i < peer->num_routes; i++)
-		if (capable(peer->routes[i]))
-			return true;
-	return false;
-}
-
-/* ---- pairs of routes ---- */
-
-/* A pair is one bit in msg_op.refused and msg_op.no_way. */
-static uint64_t pair_bit(const struct msg_route *source, const struct msg_route *target)
-{
-	static_assert(NHCADV_MSG_MAX_PATHS * NHCADV_MSG_MAX_PATHS <= 64, "pairs");
-	return UINT64_C(1) << (source->number * NHCADV_MSG_MAX_PATHS + target->number);
-}
-
-/* Rails may not be connected, so prefer the same path, then the same port: lower is better. */
-static int distance(const struct msg_route *source, const struct msg_route *target)
-{
-	if (source->port != target->port)
-		return 2;
-	return source->number != target->number;
-}
-
-/*
- * Return: the route to the target that is best for this route to the source, if it is no more than
- * @most away, or NULL
- */
-static struct msg_route *partner_of(const struct msg_op *op, const struct msg_route *source,
-				    int most)
-{
-	struct msg_route *best = NULL, *target;
-	uint32_t i;
-
-	for (i = 0; i < op->to->num_routes; i++) {
-		target = op->to->routes[(op->to->next_route + i) % op->to->num_routes];
-		if (!capable(target) || !msg_same_family(&source->gid, &target->gid) ||
-		    (op->refused | op->no_way) & pair_bit(source, target) ||
-		    distance(source, target) > most ||
-		    (best && distance(source, target) >= distance(source, best)))
-			continue;
-		best = target;
-	}
-	return best;
-}
-
-/* Return: true if the route has @lanes free lanes, and its port has room */
-static bool has_room(struct msg_route *route, uint32_t lanes)
-{
-	struct list_node *first = route->free.n.next;
-
-	if (list_empty(&route->free) || (lanes == 2 && first->next == &route->free.n)) {
-		route->lanes_short = true;
-		return false;
-	}
-	return port_room(route->port, RESERVE) && port_may_begin(route->port);
-}
-
-/*
- * Find a pair of routes that have free lanes.  Routes of different ports are paired only if no
- * pair of the same port is left.
- * Return: MSG_MOVE_STARTED (@source and @target are set), MSG_MOVE_WAITS, or MSG_MOVE_OVER (all
- * pairs have failed, or none exists)
- */
-static enum msg_move_started find_pair(struct msg_op *op, struct msg_route **source,
-				       struct msg_route **target)
-{
-	struct msg_peer *peer = op->peer;
-	bool any = false;
-	uint32_t i;
-	int most;
-
-	for (most = 1; most <= 2 && !any; most++)
-		for (i = 0; i < peer->num_routes; i++) {
-			*source = peer->routes[(peer->next_route + i) % peer->num_routes];
-			*target = capable(*source) ? partner_of(op, *source, most) : NULL;
-			if (!*target)
-				continue;
-			any = true;
-			if (!has_room(*source, 1) || !has_room(*target, *source == *target ? 2 : 1) ||
-			    !msg_cc_may_send(&(*source)->cc,
-					     (*source)->segment * peer->ep->packets))
-				continue;
-			peer->next_route += i + 1;
-			if (op->to != peer)
-				op->to->next_route++;
-			return MSG_MOVE_STARTED;
-		}
-	return any ? MSG_MOVE_WAITS : MSG_MOVE_OVER;
-}
-
 static void take(struct msg_route *route, struct msg_lane *lane)
 {
 	list_del(&lane->node);
@@ -320,12 +199,18 @@ static void begin(struct msg_route *route, struct msg_lane *lane)
  */
 static enum msg_move_started no_pair(struct msg_op *op)
 {
-	int err = incapable(op->peer) || incapable(op->to) ? EOPNOTSUPP : op->refused ? EPERM : 0;
+	int err = op->refused ? EPERM : 0;
 
+	if (msg_pair_none(op->peer) || msg_pair_none(op->to))
+		err = EOPNOTSUPP;
 	op->no_way = 0;
 	/* If no route is ready, the move waits.  A pair that refused may be among the dead routes. */
-	if (!err || (err == EPERM && (!any_capable(op->peer) || !any_capable(op->to))))
-		return MSG_MOVE_WAITS;
+	if (!err || (err == EPERM && (!msg_pair_any(op->peer) || !msg_pair_any(op->to)))) {
+		if (!msg_pair_any(op->peer))
+			return MSG_MOVE_WAITS;
+		msg_moves_await(op);
+		return MSG_MOVE_AWAITS;
+	}
 	msg_op_fail(op, err);
 	msg_op_check(op);
 	return MSG_MOVE_OVER;
@@ -339,9 +224,12 @@ enum msg_move_started msg_move_start(struct msg_op *op)
 	uint32_t segment;
 
 	for (;;) {
-		switch (find_pair(op, &route, &target_route)) {
+		switch (msg_pair_find(op, &route, &target_route)) {
 		case MSG_MOVE_WAITS:
 			return MSG_MOVE_WAITS;
+		case MSG_MOVE_AWAITS:
+			msg_moves_await(op);
+			return MSG_MOVE_AWAITS;
 		case MSG_MOVE_OVER:
 			return no_pair(op);
 		default:
@@ -352,7 +240,7 @@ enum msg_move_started msg_move_start(struct msg_op *op)
 		way = port_ah(route->port, &target_route->gid);
 		if (way)
 			break;
-		op->no_way |= pair_bit(route, target_route);
+		op->no_way |= msg_pair_bit(route, target_route);
 	}
 	lane = list_top(&route->free, struct msg_lane, node);
 	take(route, lane);
@@ -372,6 +260,8 @@ enum msg_move_started msg_move_start(struct msg_op *op)
 	target->tid = lane->tid;
 	op->lanes++;
 	begin(route, lane);
+	/* The target may have another free lane, after a move that woke for it could not start. */
+	msg_moves_wake(op->to, 1);
 	return MSG_MOVE_STARTED;
 }
 
@@ -504,7 +394,7 @@ static void source_status(struct msg_route *route, struct msg_lane *lane, uint8_
 		msg_op_fail(lane->op, EACCES);
 	/* Another pair of routes may be allowed. */
 	else if (status == NHCADV_TRANSFER_FORBIDDEN && lane->partner)
-		lane->op->refused |= pair_bit(route, lane->partner_route);
+		lane->op->refused |= msg_pair_bit(route, lane->partner_route);
 	route->stats.redriven++;
 	msg_move_give_up(route, lane);
 }
@@ -587,17 +477,6 @@ void msg_move_timer(struct msg_route *route, struct msg_lane *lane)
 						msg_cc_overdue(&to->cc, lane->tries)));
 }
 
-void msg_move_ready(struct nhcadv_msg_ep *ep)
-{
-	struct msg_peer *peer;
-
-	if (!ep->moves)
-		return;
-	list_for_each(&ep->peers, peer, node)
-		if (!list_empty(&peer->todo))
-			msg_peer_ready(peer);
-}
-
 /* ---- disconnect ---- */
 
 /* Detach the lane of a peer that goes from its partner, which belongs to another peer. */
@@ -647,6 +526,8 @@ void msg_moves_forget(struct msg_peer *peer)
 	struct msg_peer *other;
 	uint32_t i, l;
 
+	msg_moves_collect(peer);
+	forget_ops(&peer->awaiting, peer);
 	for (i = 0; i < peer->num_routes; i++)
 		for (l = 0; l < ep->lanes; l++)
 			if (peer->routes[i]->lanes[l].partner &&
@@ -655,7 +536,7 @@ void msg_moves_forget(struct msg_peer *peer)
 	list_for_each(&ep->peers, other, node) {
 		if (other == peer)
 			continue;
-		forget_ops(&other->todo, peer);
+		forget_ops(&other->moves, peer);
 		forget_ops(&other->going, peer);
 		msg_peer_ready(other);
 	}
@@ -692,7 +573,7 @@ int nhcadv_msg_move(struct nhcadv_msg_ep *ep, struct nhcadv_msg_peer *from, uint
 		return ENOMEM;
 	}
 	ep->moves++;
-	list_add_tail(&op->peer->todo, &op->node);
+	list_add_tail(&op->peer->moves, &op->node);
 	ep->now = msg_clock();
 	msg_peer_ready(op->peer);
 	if (list_empty(&ep->starved))

@@ -22,9 +22,12 @@ struct msg_route;
 struct nhcadv_frame;
 struct nhcadv_msg_ep;
 
+#define MOVES_PAUSE	(10 * MS)	/* time after which waiting moves try again */
+
 enum msg_move_started {
 	MSG_MOVE_STARTED,	/* lanes have taken bytes of the operation */
-	MSG_MOVE_WAITS,		/* a route, a lane or a slot is missing */
+	MSG_MOVE_WAITS,		/* a route to the source, a lane of it or a slot is missing */
+	MSG_MOVE_AWAITS,	/* the operation waits in msg_peer.awaiting of its target */
 	MSG_MOVE_OVER,		/* the operation has failed, and is freed */
 };
 
@@ -43,10 +46,25 @@ void msg_move_fenced(struct msg_route *route, struct msg_lane *lane, bool comple
 void msg_move_give_up(struct msg_route *route, struct msg_lane *lane);
 /** msg_move_timer - run the timer of a source lane */
 void msg_move_timer(struct msg_route *route, struct msg_lane *lane);
-/** msg_move_ready - let peers whose moves wait for a lane be served, because a lane is free */
-void msg_move_ready(struct nhcadv_msg_ep *ep);
 /** msg_moves_forget - end all moves from and to a peer that is being disconnected */
 void msg_moves_forget(struct msg_peer *peer);
+
+/* ---- msg_pair.c ---- */
+/** msg_pair_none - Return: true if a route to the peer is ready, but none has moves */
+bool msg_pair_none(const struct msg_peer *peer);
+/** msg_pair_any - Return: true if a route to the peer can take part in moves */
+bool msg_pair_any(const struct msg_peer *peer);
+/** msg_pair_bit - Return: the bit of a pair in msg_op.refused and msg_op.no_way */
+uint64_t msg_pair_bit(const struct msg_route *source, const struct msg_route *target);
+/** msg_pair_find - find a pair of routes for the next transfer of a move */
+enum msg_move_started msg_pair_find(struct msg_op *op, struct msg_route **source,
+				    struct msg_route **target);
+/** msg_moves_await - let a move wait for its target */
+void msg_moves_await(struct msg_op *op);
+/** msg_moves_wake - let up to @most moves try again that wait for a target whose lanes are free */
+void msg_moves_wake(struct msg_peer *to, uint32_t most);
+/** msg_moves_collect - list all moves from a peer that wait for targets in msg_peer.moves again */
+void msg_moves_collect(struct msg_peer *from);
 
 /* ---- msg_target.c ---- */
 /** msg_ep_has_moves - Return: true if a device of the endpoint supports moves */

@@ -12,11 +12,16 @@ bool msg_op_has_work(const struct msg_op *op)
 	return !list_empty(&op->pieces) || op->cut < op->length || !op->begun;
 }
 
+struct list_head *msg_op_list(const struct msg_op *op)
+{
+	return op->to ? &op->peer->moves : &op->peer->todo;
+}
+
 void msg_op_sort(struct msg_op *op)
 {
 	list_del(&op->node);
 	if (msg_op_has_work(op))
-		list_add(&op->peer->todo, &op->node);
+		list_add(msg_op_list(op), &op->node);
 	else
 		list_add_tail(&op->peer->going, &op->node);
 }

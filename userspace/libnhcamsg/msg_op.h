@@ -3,9 +3,11 @@
 #ifndef NHCA_MSG_OP_H
 #define NHCA_MSG_OP_H
 
+/** msg_op_list - Return: the list of the peer for operations of this kind with bytes to transfer */
+struct list_head *msg_op_list(const struct msg_op *op);
 /** msg_op_has_work - Return: true if a lane can take bytes of the operation */
 bool msg_op_has_work(const struct msg_op *op);
-/** msg_op_sort - move the operation to msg_peer.todo or msg_peer.going */
+/** msg_op_sort - move the operation to the list of msg_op_list(), or to msg_peer.going */
 void msg_op_sort(struct msg_op *op);
 /** msg_op_check - if no lane has or needs bytes of @op, send its notice, or finish @op */
 void msg_op_check(struct msg_op *op);

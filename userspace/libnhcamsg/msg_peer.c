@@ -391,6 +391,8 @@ uint32_t msg_peer_reserved(const struct msg_peer *peer)
 
 	list_for_each(&peer->todo, op, node)
 		n++;
+	list_for_each(&peer->moves, op, node)
+		n++;
 	list_for_each(&peer->going, op, node)
 		n++;
 	for (i = 0; i < MSG_STREAM; i++)
@@ -408,6 +410,7 @@ void msg_peer_free(struct msg_peer *peer)
 	free(peer->routes);
 	msg_stream_fini(&peer->stream);
 	free_ops(&peer->todo);
+	free_ops(&peer->moves);
 	free_ops(&peer->going);
 	free(peer);
 }
@@ -429,7 +432,9 @@ static struct msg_peer *peer_new(struct nhcadv_msg_ep *ep, const struct msg_addr
 		peer->session = msg_random();
 	while (!peer->session);
 	list_head_init(&peer->todo);
+	list_head_init(&peer->moves);
 	list_head_init(&peer->going);
+	list_head_init(&peer->awaiting);
 	msg_stream_init(&peer->stream);
 	peer->routes = calloc(n, sizeof(peer->routes[0]));
 	err = peer->routes ? 0 : ENOMEM;

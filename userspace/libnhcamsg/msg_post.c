@@ -188,15 +188,17 @@ int nhcadv_msg_cancel(struct nhcadv_msg_peer *pub, uint64_t id)
 {
 	struct msg_peer *peer = &pub->peer;
 	struct nhcadv_msg_ep *ep = peer->ep;
-	int err[3], i, found = ENOENT;
+	int err[4], i, found = ENOENT;
 
 	msg_ep_lock(ep);
 	ep->now = msg_clock();
+	msg_moves_collect(peer);
 	err[0] = cancel_ops(&peer->todo, id);
-	err[1] = cancel_ops(&peer->going, id);
-	err[2] = msg_stream_cancel(peer, id);
+	err[1] = cancel_ops(&peer->moves, id);
+	err[2] = cancel_ops(&peer->going, id);
+	err[3] = msg_stream_cancel(peer, id);
 	msg_peer_ready(peer);
-	for (i = 0; i < 3; i++)
+	for (i = 0; i < 4; i++)
 		if (found == ENOENT || !err[i])
 			found = err[i] == ENOENT ? found : err[i];
 	msg_ep_unlock(ep);

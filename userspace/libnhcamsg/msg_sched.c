@@ -13,8 +13,8 @@
 #include "msg.h"
 
 /* Minimum time between two runs of the timers of a peer that waits for a free slot */
-#define MOVES_PAUSE	(10 * MS)	/* time after which waiting moves try again */
 #define STARVED_PAUSE	(MS / 10)
+#define MOVES_WAKE	8		/* moves that wake when their target is served */
 
 /* ---- the heap ---- */
 
@@ -119,6 +119,12 @@ void msg_peer_remove(struct msg_peer *peer)
 
 /* ---- turns ---- */
 
+void msg_peer_by(struct msg_peer *peer, uint64_t when)
+{
+	if (when < peer->due)
+		set_peer_due(peer, when);
+}
+
 void msg_peer_ready(struct msg_peer *peer)
 {
 	if (peer->ready || peer->starved)
@@ -134,11 +140,12 @@ static void serve(struct msg_peer *peer)
 
 	peer->ready = false;
 	list_del(&peer->work);
+	msg_moves_wake(peer, MOVES_WAKE);
 	pumped = msg_pump(peer);
 	set_peer_due(peer, msg_peer_timers(peer));
 	/* Moves also wait for another peer, whose changes do not make this one ready. */
-	if (peer->moves_wait && peer->due > ep->now + MOVES_PAUSE)
-		set_peer_due(peer, ep->now + MOVES_PAUSE);
+	if (!list_empty(&peer->moves) || !list_empty(&peer->awaiting))
+		msg_peer_by(peer, ep->now + MOVES_PAUSE);
 	/* The timers may have made the peer ready again. */
 	if (pumped == MSG_PUMP_DONE)
 		return;

@@ -77,40 +77,44 @@ static void next_turn(struct msg_op *op)
 		msg_op_sort(op);
 	} else if (++op->transfers % OP_QUANTUM == 0) {
 		list_del(&op->node);
-		list_add_tail(&op->peer->todo, &op->node);
+		list_add_tail(msg_op_list(op), &op->node);
 	}
+}
+
+/* Writes and reads take turns with moves.  @moves: moves may start */
+static struct msg_op *next_op(struct msg_peer *peer, bool moves)
+{
+	struct msg_op *op = list_top(&peer->todo, struct msg_op, node);
+	struct msg_op *move = moves ? list_top(&peer->moves, struct msg_op, node) : NULL;
+
+	peer->move_next = !peer->move_next;
+	return move && (peer->move_next || !op) ? move : op;
 }
 
 enum msg_pumped msg_pump(struct msg_peer *peer)
 {
-	struct msg_op *op, *waits = NULL;
 	uint32_t most, begun = 0;
 	struct msg_route *route;
 	struct msg_lane *lane;
-	bool starved;
+	bool starved, moves = true;
+	struct msg_op *op;
 
-	peer->moves_wait = false;
-	while ((op = list_top(&peer->todo, struct msg_op, node))) {
+	while ((op = next_op(peer, moves))) {
 		/* It has failed, and waits for its lanes. */
 		if (!msg_op_has_work(op)) {
 			msg_op_sort(op);
 			continue;
 		}
-		if (begun++ == PEER_QUANTUM)
+		if (begun == PEER_QUANTUM)
 			return MSG_PUMP_QUANTUM;
 		if (op->to) {
-			/* A move that waits for its target does not delay other operations. */
-			if (op == waits)
-				return MSG_PUMP_DONE;
 			switch (msg_move_start(op)) {
 			case MSG_MOVE_WAITS:
-				begun--;
-				peer->moves_wait = true;
-				waits = waits ? waits : op;
-				list_del(&op->node);
-				list_add_tail(&peer->todo, &op->node);
+				/* All other moves from this peer would wait, too. */
+				moves = false;
 				break;
 			case MSG_MOVE_STARTED:
+				begun++;
 				next_turn(op);
 				break;
 			default:
@@ -118,6 +122,7 @@ enum msg_pumped msg_pump(struct msg_peer *peer)
 			}
 			continue;
 		}
+		begun++;
 		route = route_with_room(peer, &most, &starved);
 		if (!route)
 			return starved ? MSG_PUMP_STARVED : MSG_PUMP_DONE;

@@ -256,7 +256,7 @@ int nhcadv_msg_send(struct nhcadv_msg_peer *peer, const void *data, size_t lengt
  * The bytes go from the source to the target, and not through this endpoint.  The programs of both
  * need not poll.  The source's program must have allowed the target: nhcadv_msg_allow_target().
  * The move completes (NHCADV_MSG_MOVED) when all bytes are in place.  After that no byte is written
- * at the target or read at the source.  All three ends need NHCADV_DEVICE_MOVE and
+ * at the target or read at the source, unless the target was disconnected before.  All three ends need NHCADV_DEVICE_MOVE and
  * NHCADV_DEVICE_FENCE.  nhcadv_msg_cancel() of @from cancels moves.
  * Return: 0 (the move gets exactly one completion), EINVAL (an invalid flag, a peer of another
  * endpoint, or too few lanes), EOPNOTSUPP (no device of this endpoint supports moves), or ENOMEM.
@@ -271,9 +271,9 @@ int nhcadv_msg_move(struct nhcadv_msg_ep *ep, struct nhcadv_msg_peer *from, uint
  * @bytes, @size: address of the target, from its nhcadv_msg_ep_address()
  *
  * The endpoint need not be connected to the target.  The library allows the target again after a
- * device has recovered.
- * Return: 0, EINVAL (malformed address), EPROTONOSUPPORT, ENOSPC (the endpoint allows
- * NHCADV_MAX_TARGETS addresses), ENOMEM, or EOPNOTSUPP (no device supports moves).
+ * device has recovered.  A device without a route to the target allows it when there is a route.
+ * Return: 0, EINVAL (malformed address), EPROTONOSUPPORT, ENOSPC (the endpoint would allow more
+ * than NHCADV_MAX_TARGETS addresses), ENOMEM, or EOPNOTSUPP (no device supports moves).
  */
 int nhcadv_msg_allow_target(struct nhcadv_msg_ep *ep, const void *bytes, size_t size);
 
@@ -325,7 +325,8 @@ enum nhcadv_msg_kind {
  * @kind:    enum nhcadv_msg_kind
  * @status:  0, or an errno: ECANCELED (the message was cancelled; move: or the target was
  *           disconnected), EACCES (memory protection refused it: at a peer or, for the destination
- *           of a read, here), EPERM (move: the source does not allow the target), or EOPNOTSUPP
+ *           of a read, here), EPERM (move: the source refuses the target on all pairs of paths), or
+ *           EOPNOTSUPP
  *           (move: the source or the target does not support moves)
  * @id:      the id that this endpoint or the peer gave to the message
  * @peer, @context: the peer, and the context of its nhcadv_msg_connect()
