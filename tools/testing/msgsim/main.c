@@ -8,7 +8,8 @@
  *				run random histories with seeds from FIRST on; stop after COUNT
  *				histories, SECONDS seconds, or 5 failures
  *	msgsim seed SEED	run the random history of one seed
- *	msgsim poll		measure the time of a poll with 1 and with 1,000 idle peers
+ *	msgsim poll		measure the time of a poll with 1 and with 1,000 idle peers, and with 20
+ *				and with 20,000 waiting moves
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,6 +120,64 @@ static double poll_time(uint32_t peers)
 	return best * 1e9;
 }
 
+/*
+ * Return: mean time of a poll every millisecond of an endpoint with @moves moves that wait for a
+ * lane of their target, in nanoseconds: the minimum of 5 batches
+ */
+static double wait_time(uint32_t moves)
+{
+	struct world_attr attr = {
+		.nodes = 3, .paths = 1, .lanes = 2, .packets = 8, .frames = 64, .queue = 4,
+		.dead_ms = 100000, .mtu = 1500, .rcxts = 64, .slots = 2, .slot_size = 4096,
+	};
+	struct nhcadv_msg_completion wc;
+	double best = 1e9, begun;
+	uint32_t batch, i;
+
+	world_open(1, &attr);
+	for (i = 0; i < 3; i++)
+		node_start(&world.nodes[i]);
+	for (i = 1; i < 3; i++) {
+		node_connect(0, i);
+		node_connect(i, 0);
+	}
+	run_ms(100);
+	/* The requests do not arrive, so all lanes of the target stay busy. */
+	for (i = 1; i < 3; i++)
+		sim_link(world.nodes[0].devices[0], world.nodes[i].devices[0])->black = true;
+	for (i = 0; i < moves; i++)
+		if (nhcadv_msg_move(world.nodes[0].ep, world.nodes[0].peers[1].msg,
+				    world.nodes[1].mem->pvo, world.nodes[0].peers[2].msg,
+				    world.nodes[2].mem->pvo, 4, 0, 0))
+			fail("a move is not posted");
+	for (batch = 0; batch < 5; batch++) {
+		begun = seconds();
+		for (i = 0; i < 400; i++) {
+			sim.now += SIM_MS;
+			nhcadv_msg_poll(world.nodes[0].ep, &wc, 1);
+		}
+		if ((seconds() - begun) / 400 < best)
+			best = (seconds() - begun) / 400;
+	}
+	world_close();
+	return best * 1e9;
+}
+
+static void run_waits(void)
+{
+	const char *name = "a poll with 20,000 waiting moves takes as long as with 20";
+	double few = wait_time(20), many;
+	bool failed = world.failed;
+
+	many = wait_time(20000);
+	printf("# %.0f ns with 20 waiting moves, %.0f ns with 20,000\n", few, many);
+	failed |= world.failed;
+	if (!failed && many <= 3 * few + 500)
+		ktap_ok("%s", name);
+	else
+		ktap_notok(failed ? world.failure : "it does not", "%s", name);
+}
+
 static int run_poll(void)
 {
 	const char *name = "a poll with 1,000 idle peers takes at most 500 ns";
@@ -132,6 +191,7 @@ static int run_poll(void)
 		ktap_ok("%s", name);
 	else
 		ktap_notok(failed ? world.failure : "it does not", "%s", name);
+	run_waits();
 	return ktap_end();
 }
 

@@ -20,12 +20,14 @@
  * @closed: memory protection of the target must refuse the move
  * @cancelled: the move may complete with ECANCELED; @dropped: it gets no completion
  * @done:   the move has completed
+ * @lost:   the manager has disconnected from the target, so late bytes may be placed there until
+ *          the target has disconnected from the manager (@refuses)
  */
 static struct move {
 	uint32_t manager, from, to, length;
 	int source, target;
 	uint64_t seed;
-	bool closed, cancelled, dropped, done;
+	bool closed, cancelled, dropped, done, lost, refuses;
 	int status;
 } moves[MOVES];
 static uint32_t num_moves, open_moves;
@@ -185,8 +187,10 @@ void move_completed(struct node *node, const struct nhcadv_msg_completion *wc)
 	world.completions++;
 	check_status(v, wc->status);
 	freeze(&world.nodes[v->from], v->source);
-	if (v->target >= 0)
+	if (v->target >= 0 && (!v->lost || v->refuses || !v->status)) {
 		freeze(&world.nodes[v->to], v->target);
+		v->target = -1;
+	}
 }
 
 void moves_dropped(uint32_t a, uint32_t b)
@@ -194,6 +198,13 @@ void moves_dropped(uint32_t a, uint32_t b)
 	struct move *v;
 
 	for (v = moves; v < moves + num_moves; v++) {
+		if (v->to == a && v->manager == b) {
+			v->refuses = true;
+			if (v->done && v->target >= 0)
+				freeze(&world.nodes[a], v->target);
+			if (v->done)
+				v->target = -1;
+		}
 		if (v->done || v->dropped || v->manager != a)
 			continue;
 		if (v->from == b) {
@@ -201,6 +212,7 @@ void moves_dropped(uint32_t a, uint32_t b)
 			open_moves--;
 		} else if (v->to == b) {
 			v->cancelled = true;
+			v->lost = true;
 		}
 	}
 }
@@ -455,6 +467,189 @@ static void recovered(uint64_t seed)
 	finish(3000);
 }
 
+/* ---- targets ---- */
+
+/* A source must be able to revoke a target to which it has no route any more. */
+static void revoked(uint64_t seed)
+{
+	uint8_t bytes[NHCADV_MSG_MAX_ADDRESS];
+	struct sim_link *link;
+	struct move *v;
+	size_t size;
+
+	open_three(seed, 1, 0);
+	allow_all();
+	link = sim_link(world.nodes[0].devices[0], world.nodes[1].devices[0]);
+	link->no_route = true;
+	address_of(1, bytes, &size);
+	if (nhcadv_msg_revoke_target(world.nodes[0].ep, bytes, size))
+		fail("a target without a route cannot be revoked");
+	forbids = 0;
+	v = post_move(2, 0, 1, 5000, false);
+	run_moves(2000);
+	if (v && (!v->done || v->status != EPERM))
+		fail("a move to a revoked target completes with %d", v->status);
+	link->no_route = false;
+	finish(1000);
+}
+
+/* A target without a route costs little, and becomes allowed when there is a route. */
+static void no_route(uint64_t seed)
+{
+	uint8_t bytes[NHCADV_MSG_MAX_ADDRESS];
+	struct sim_link *link;
+	uint64_t calls;
+	size_t size;
+
+	open_three(seed, 1, 0);
+	link = sim_link(world.nodes[0].devices[0], world.nodes[1].devices[0]);
+	link->no_route = true;
+	allow_all();
+	run_ms(100);
+	calls = sim.ah_calls;
+	run_ms(1000);
+	if (sim.ah_calls - calls > 10)
+		fail("%lu address handles in a second for a target without a route",
+		     (unsigned long)(sim.ah_calls - calls));
+	/* An IPv6 device cannot reach an IPv4 address: ::ffff:10.0.0.1 */
+	address_of(1, bytes, &size);
+	memset(bytes + 24, 0, 16);
+	bytes[34] = 0xff;
+	bytes[35] = 0xff;
+	bytes[36] = 10;
+	bytes[39] = 1;
+	calls = sim.ah_calls;
+	if (nhcadv_msg_allow_target(world.nodes[1].ep, bytes, size))
+		fail("an IPv4 address is not allowed");
+	if (sim.ah_calls != calls)
+		fail("an IPv6 device tries an IPv4 address");
+	link->no_route = false;
+	run_ms(2000);
+	post_move(2, 0, 1, 5000, false);
+	finish(1000);
+}
+
+/* ---- rails ---- */
+
+static void split_rails(void)
+{
+	struct sim_link *link;
+	uint32_t a, b;
+
+	for (a = 0; a < sim.num_devices; a++)
+		for (b = 0; b < sim.num_devices; b++) {
+			link = sim_link(sim.devices[a], sim.devices[b]);
+			link->no_route = sim.devices[a]->index % 2 != sim.devices[b]->index % 2;
+			link->black = link->no_route;
+		}
+}
+
+/* Nothing passes from one rail to the other. */
+static void rails(uint64_t seed)
+{
+	uint32_t i;
+
+	open_three(seed, 2, 0);
+	split_rails();
+	allow_all();
+	for (i = 0; i < 15; i++)
+		post_move(2, 0, 1, 1 << 17, false);
+	if (!run_moves(500))
+		fail("moves pair routes of different rails");
+	/* one dead path of the target: only the pair of the other rail works */
+	world.nodes[1].devices[0]->up = false;
+	for (i = 0; i < 15; i++)
+		post_move(2, 0, 1, 1 << 17, false);
+	if (!run_moves(3000))
+		fail("moves wait for a dead rail");
+	world.nodes[1].devices[0]->up = true;
+	finish(3000);
+}
+
+/* The source allows the target at one of its devices only. */
+static void another_pair(uint64_t seed)
+{
+	uint8_t bytes[NHCADV_MSG_MAX_ADDRESS];
+	struct move *v;
+	size_t size;
+	uint32_t i;
+
+	open_three(seed, 2, 0);
+	for (i = 0; i < 2; i++)
+		sim_link(world.nodes[0].devices[0], world.nodes[1].devices[i])->no_route = true;
+	allow_all();
+	for (i = 0; i < 10; i++)
+		post_move(2, 0, 1, 1 << 17, false);
+	if (!run_moves(3000))
+		fail("a refusal of one pair of paths stops a move");
+	/* Now both devices refuse. */
+	address_of(1, bytes, &size);
+	if (nhcadv_msg_revoke_target(world.nodes[0].ep, bytes, size))
+		fail("a target cannot be revoked");
+	forbids = 0;
+	v = post_move(2, 0, 1, 1 << 17, false);
+	run_moves(2000);
+	if (v && (!v->done || v->status != EPERM))
+		fail("a move that all pairs refuse completes with %d", v->status);
+	finish(1000);
+}
+
+/* ---- late bytes, repetitions ---- */
+
+/* The manager disconnects from the source, whose packets are late. */
+static void disconnected(uint64_t seed)
+{
+	struct sim_link *link;
+	struct move *v;
+	uint32_t i;
+
+	open_three(seed, 1, 0);
+	allow_all();
+	link = sim_link(world.nodes[0].devices[0], world.nodes[1].devices[0]);
+	link->delay = 50 * SIM_MS;
+	v = post_move(2, 0, 1, 20000, false);
+	run_ms(2);
+	node_disconnect(2, 0);
+	run_ms(20);
+	freeze(&world.nodes[1], v->target);
+	run_ms(100);
+	/* The lane of the target works for other transfers. */
+	for (i = 0; i < 10; i++)
+		post(OP_WRITE, 2, 1, 3000, false);
+	node_connect(2, 0);
+	finish(1000);
+}
+
+static uint64_t payload;
+
+static bool count_payload(struct sim_packet *p)
+{
+	payload += p->kind == SIM_THIRD_WRITE;
+	return false;
+}
+
+/* The source needs longer for a transfer than the manager waits before its first probe. */
+static void slow_source(uint64_t seed)
+{
+	uint32_t i;
+
+	open_three(seed, 1, 0);
+	allow_all();
+	for (i = 0; i < 20; i++) {
+		post_move(2, 0, 1, 1000, false);
+		run_moves(100);
+	}
+	world.nodes[0].devices[0]->ns_per_byte_256 *= 100;
+	sim.tap = count_payload;
+	payload = 0;
+	post_move(2, 0, 1, 1 << 17, false);
+	run_moves(5000);
+	sim.tap = NULL;
+	if (payload > 100)
+		fail("the source sends %lu packets instead of 91", (unsigned long)payload);
+	finish(1000);
+}
+
 const struct scenario move_cases[] = {
 	{ "moves at 5 % loss", lossy },
 	{ "moves while the programs of source and target sleep", asleep },
@@ -462,5 +657,11 @@ const struct scenario move_cases[] = {
 	{ "moves need support", unsupported },
 	{ "moves go on when a path dies", path_dies },
 	{ "moves go on after recoveries", recovered },
+	{ "a target without a route can be revoked", revoked },
+	{ "a target without a route is tried again with a delay", no_route },
+	{ "moves stay on their rails", rails },
+	{ "a move uses another pair of paths after a refusal", another_pair },
+	{ "late bytes of a disconnected source are refused", disconnected },
+	{ "requests are not repeated while the source sends", slow_source },
 	{}
 };

@@ -76,6 +76,7 @@ struct sim_link {
 	uint32_t loss_ppm, dup_ppm, late_ppm;
 	uint64_t late;			/* maximum additional delay of a late packet */
 	bool black;			/* all packets are lost */
+	bool no_route;			/* no address handle can be created */
 };
 
 struct sim_device {
@@ -103,6 +104,7 @@ extern struct sim {
 	uint64_t rng;			/* state of the random numbers */
 	uint64_t packets, lost;		/* statistics */
 	uint64_t verbs;			/* number of ibv_poll_cq() calls */
+	uint64_t ah_calls;		/* number of ibv_create_ah() calls */
 	struct sim_device *devices[SIM_DEVICES];
 	uint32_t num_devices;
 	/* Hook of a test for each sent packet, which the hook may change. Return: true: lose it */

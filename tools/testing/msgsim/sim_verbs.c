@@ -193,11 +193,12 @@ void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int n)
 
 struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
-	struct sim_device *dev = to_dev(pd->context);
+	struct sim_device *dev = to_dev(pd->context), *to = sim_device_find(&attr->grh.dgid);
 	struct sim_ah *ah;
 
+	sim.ah_calls++;
 	/* If the link is down, the kernel has no route. */
-	if (!dev->up)
+	if (!dev->up || (to && sim_link(dev, to)->no_route))
 		return NULL;
 	ah = calloc(1, sizeof(*ah));
 	ah->ah.pd = pd;
