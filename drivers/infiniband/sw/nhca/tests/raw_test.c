@@ -7,6 +7,7 @@
 
 #include "../net/rss.h"
 #include "../net/steering.h"
+#include "../observe/inject.h"
 #include "qp_fixture.h"
 
 #define MTU	1500
@@ -254,6 +255,11 @@ static void rss_test(struct kunit *test)
 		fix_destroy(&rss->queue[i]);
 }
 
+/* The link work of a rule of fault injection; there are no rules. */
+static void no_link(struct work_struct *work)
+{
+}
+
 /* Send a frame through the netdev.  Return: as nhca_frame_send(). */
 static int send_really(struct qp_fixture *f)
 {
@@ -283,7 +289,8 @@ static void stop_test(struct kunit *test)
 
 	kunit_deactivate_static_stub(test, nhca_frame_send);
 	f->dev->steer = nhca_steer_create(ndev, NULL);
-	KUNIT_ASSERT_NOT_NULL(test, f->dev->steer);
+	f->dev->inject = nhca_inject_create(f->dev, no_link);
+	KUNIT_ASSERT_TRUE(test, f->dev->steer && f->dev->inject);
 	f->dev->netdev = ndev;
 	rtnl_lock();
 	KUNIT_EXPECT_EQ(test, up ? 0 : dev_open(ndev, NULL), 0);
@@ -301,6 +308,8 @@ static void stop_test(struct kunit *test)
 		dev_close(ndev);
 		rtnl_unlock();
 	}
+	nhca_inject_destroy(f->dev->inject);
+	f->dev->inject = NULL;
 	nhca_steer_destroy(f->dev->steer);
 	f->dev->steer = NULL;
 	f->dev->netdev = f->netdev;
