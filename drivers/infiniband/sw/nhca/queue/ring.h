@@ -129,7 +129,7 @@ static inline struct nhca_pageref_owner *nhca_uobject_owner(const struct ib_uobj
 }
 
 /**
- * nhca_uobject_host_user - find the user who is charged for what a process takes of the host
+ * nhca_uobject_host_user - find the user to whom host-wide resources of a process are charged
  * @uobject: uobject of an object of the process; or NULL
  * Context: any.
  * Return: the record in nhca_host_users, not counted: the process has a reference; NULL: nobody is

@@ -144,7 +144,7 @@ void nhca_rwq_move_start(struct nhca_rwq *q, struct nhca_rwq_move *m, struct nhc
 
 /*
  * Copy requests @m->done to @end - 1.  The copy needs no lock: a kernel consumer changes a posted
- * entry only after a QP has fetched the entry, and then the copy of the entry is not used.  User
+ * entry only after a QP has fetched the entry, and the copy of a fetched entry is not used.  User
  * space may change entries at any time; nhca_rwq_fetch() checks them later.
  */
 static void rwq_move_copy(const struct nhca_rwq *q, struct nhca_rwq_move *m, u32 end)

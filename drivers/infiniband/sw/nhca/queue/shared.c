@@ -4,9 +4,9 @@
  *
  * A mapping keeps the pages after their owner was destroyed: a process may map device memory, free
  * it and allocate more.  Therefore the memory counts against the limits until the last page was
- * unmapped.  A close callback of the mapping would report the unmapping, but this module would have
- * to stay loaded as long as a process has a mapping.  Instead, memory that is mapped when its owner
- * frees it is put on a list, and delayed work frees the memory after it was unmapped.
+ * unmapped.  The driver uses no close callback of the mapping, because this module would have to
+ * stay loaded as long as a process has a mapping.  Instead, memory that is mapped when its owner
+ * frees it is put on a list.  Delayed work frees the memory after it was unmapped.
  */
 #include <linux/capability.h>
 #include <linux/mm.h>

@@ -214,8 +214,8 @@ static void channel_end(struct nhca_channel *ch, const struct nhca_rcxt_id *id,
 }
 
 /*
- * Return an rCxt to the pool, unless a recovery has returned it.  The caller has waited for the end
- * of copies.
+ * Return an rCxt to the pool, unless a recovery has returned it already.  The caller has waited for
+ * the end of copies.
  */
 static void channel_give_back(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
@@ -232,7 +232,7 @@ static void channel_give_back(struct nhca_channel *ch, const struct nhca_rcxt_id
 	spin_unlock_bh(lock);
 }
 
-/* Release an rCxt for whose transfer no send engine makes packets. */
+/* Release an rCxt.  No send engine makes packets of its transfer. */
 static void channel_take_back(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
 	struct channel_left left = {};
@@ -328,7 +328,7 @@ static int channel_end_some(struct nhca_channel *ch, const u64 *ids, u32 count,
 	struct nhca_rcxt_id id;
 	u32 i;
 
-	/* between the two loops, nhca_rcxt_recover() must not release some of the rCxts */
+	/* the mutex keeps nhca_rcxt_recover() from releasing rCxts between the two loops */
 	lockdep_assert_held(&ch->rd->mutex);
 	for (i = 0; i < count; i++) {
 		id = nhca_rcxt_id_of(ids[i]);
@@ -593,7 +593,10 @@ void nhca_channel_destroy(struct nhca_channel *ch)
 	/* wait for kicks of the flow, which use the channel */
 	synchronize_rcu_expedited();
 
-	/* nhca_rcxt_recover() must find each channel with rCxts: release these before list_del() */
+	/*
+	 * nhca_rcxt_recover() must find each channel that has rCxts: release the rCxts before
+	 * list_del()
+	 */
 	mutex_lock(&ch->rd->mutex);
 	channel_take_back_all(ch);
 	list_del(&ch->list);

@@ -3,9 +3,9 @@
  * Deficit round robin: channels of a device that have something to send wait in a list.  The first
  * channel sends up to its quantum, and is then put at the end of the list if it has more to send
  * (reference US 8,023,417: round robin with quantum k).  A thread that rings a doorbell serves the
- * list for one pass (NHCA_CH_PASS), and so does the bottom half nhca_rcxt_dev.engine.  So several
- * CPUs may serve a device at a time.  But only one CPU at a time serves a channel, because a
- * channel is off the list during its turn.
+ * list for one pass (NHCA_CH_PASS).  The bottom half nhca_rcxt_dev.engine does the same.  So
+ * several CPUs may serve a device at a time.  But only one CPU serves a channel, because a channel
+ * is off the list during its turn.
  */
 #include "engine.h"
 

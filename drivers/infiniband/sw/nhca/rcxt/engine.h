@@ -31,14 +31,14 @@
 #define NHCA_CH_WAITING		8
 /*
  * Payload bytes that cost one unit.  The cost of a packet is its payload in these units, rounded
- * up, and at least 1, so that a channel with long packets gets no larger part of the link.  A work
- * request that is fetched costs one unit.
+ * up, and at least 1, so that a channel with long packets gets no larger part of the link.  To
+ * fetch a work request costs one unit.
  */
 #define NHCA_CH_SHARE		4096u
 /*
  * Cost of one pass of the send engines of a device, with BHs disabled: 256 units, or 1 MiB of
- * payload.  The last turn of a pass may use its whole quantum, up to 256 units, so a pass may send
- * about 2 MiB.
+ * payload.  The last turn of a pass may use its whole quantum of up to 256 units.  So a pass may
+ * send about 2 MiB.
  */
 #define NHCA_CH_PASS		256u
 /*
@@ -109,8 +109,8 @@ enum nhca_drr_state {
  * @answer:  true: the transfer answers a read request of a peer, and the struct comes from
  *           kmalloc(); false: the transfer is a write of this channel, and the struct is an element
  *           of nhca_channel.writes
- * @copy:    write: copy the payload, because no notice will come, so that the program may change
- *           the payload as soon as the work request completes
+ * @copy:    write: copy the payload.  No notice will come, and the program may change the
+ *           payload as soon as the work request completes
  * @signaled: write: the work request is signaled
  * @wr_id:   write: wr_id of the work request
  * @index:   write: index of the work request in the send FIFO, free-running
@@ -199,9 +199,9 @@ struct nhca_channel_counts {
  * @wqe:     copy of the work request that is being executed, with SGEs or inline data
  * @clock:   nhca_trace_clock() when @wqe was fetched
  * @sending: transfers in progress; the first one is sent next
- * @ended:   writes that have failed or were canceled, and that wait until no packet refers to their
- *           pages any more
- * @cancelling: the cancel at index @cancel_index of the FIFO has canceled its transfer.  The cancel
+ * @ended:   writes that failed or were canceled.  They complete when no packet refers to
+ *           their pages
+ * @cancelling: the cancel at index @cancel_index of the FIFO has begun.  The cancel
  *           waits for the end of copies of payload (nhca_rcxt_await()), and for the release of all
  *           zero-copy references up to number @cancel_zcopy
  * @waiting: @num_waiting work requests that wait for their rCxts, in the order of the FIFO
@@ -216,8 +216,8 @@ struct nhca_channel_counts {
  * @lock:    protects the members after @lock, except @counts and @memcg; held for short times
  * @requested: reads of peers that the send engine has not moved to @sending yet
  * @noticed: list of rCxts in the state RELEASING, in the order of their notices: indices of the
- *           first and the last one, or NHCA_RCXT_NONE; code that adds or removes an rCxt also holds
- *           the rCxt's lock
+ *           first and the last one, or NHCA_RCXT_NONE.  Code that adds or removes an rCxt also
+ *           holds the lock of this rCxt
  * @fifo:    receive FIFO
  * @event_raised: a violation has raised IB_EVENT_QP_ACCESS_ERR since the last query
  * @violation: the last violation, for struct nhca_channel_info
@@ -387,9 +387,8 @@ u32 nhca_channel_segment(const struct nhca_dev *dev);
  * nhca_channel_grace - wait for engines that use a channel or its rCxts
  * @ch: the channel
  *
- * When the function returns, each run of an engine that had begun before the call has ended,
- * because engines run in RCU read-side sections.  The function sleeps, so that an engine that the
- * caller has preempted (PREEMPT_RT) goes on.
+ * Engines run in RCU read-side sections, so the function waits for an RCU grace period.  When it
+ * returns, each run of an engine that had begun before the call has ended.
  * Context: process, sleeps.
  */
 void nhca_channel_grace(struct nhca_channel *ch);
@@ -487,8 +486,9 @@ void nhca_fetch_done(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc
  *
  * A cancel still cancels its transfer, and is flushed when no byte is placed any more.
  * Context: the channel's turn.
- * Return: number of work requests; if it is less than @max, none is left, the producer index of the
- * FIFO is impossible, or a cancel waits for the end of a copy, which kicks the channel.
+ * Return: number of work requests.  If it is less than @max, none is left, or the producer index of
+ * the FIFO is impossible, or a cancel waits for the end of a copy.  The end of the copy kicks the
+ * channel.
  */
 u32 nhca_fetch_flush(struct nhca_channel *ch, u32 max);
 
@@ -631,8 +631,8 @@ void nhca_notice_answered(struct nhca_channel *ch, const struct nhca_rcxt_id *lo
  * @rc: rCxt that the status names
  * @x:  RXETH of the status
  *
- * The program may reuse the memory after a status NHCA_RX_ST_DONE.  The caller drops a status that
- * is too early; the program then sends another probe, as after a packet loss.
+ * The program may reuse the memory after a status NHCA_RX_ST_DONE.  So the caller drops a status
+ * that is too early.  The program then sends another probe, as after a packet loss.
  * Context: any, rCxt's lock.
  * Return: true if the status is NHCA_RX_ST_DONE for the write of @rc, but the send engine still
  * makes packets of the write, or packets still refer to its pages.
@@ -654,7 +654,7 @@ void nhca_notice_forget(struct nhca_channel *ch, struct nhca_rcxt *rc);
  * @cost: increased by the number of writes
  * Context: the channel's turn.
  * Return: true if there may be more of these writes; false if none is left, or if packets still
- * refer to the pages of the first write: the release of these pages kicks the channel.
+ * refer to the pages of the first write.  The release of these pages kicks the channel.
  */
 bool nhca_notice_complete(struct nhca_channel *ch, u32 *cost);
 

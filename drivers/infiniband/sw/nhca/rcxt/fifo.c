@@ -72,7 +72,7 @@ bool nhca_fifo_take(struct nhca_fifo *fifo, u32 *index)
 void nhca_fifo_untake(struct nhca_fifo *fifo, u32 index)
 {
 	/*
-	 * The bit may be set already: if a program advances its consumer index over a frame that
+	 * The bit may be set already.  If a program advances its consumer index over a frame that
 	 * has no completion yet, the FIFO allocates the slot of this frame a second time.
 	 */
 	if (!__test_and_set_bit(index & fifo->ring.mask, fifo->unread))

@@ -4,12 +4,11 @@
  * that this channel has sent, a read that this channel has answered, or a third-party transfer that
  * it manages.
  *
- * After the completion that a notice causes, the program may reuse the buffer of a write.  So from
- * then on the send engine must make no packet of the buffer, and no packet may refer to its pages.
- * But the network stack may hold packets that the peer did not need, because they were
- * retransmitted or delayed (Documentation/rcxt.rst, "Buffers").  Then the rCxt of the write waits
- * in nhca_channel.noticed until these packets are freed, and the write completes in the channel's
- * next turn.
+ * A notice completes a write, and then the program may reuse the buffer of the write.  So the write
+ * may complete only when no packet refers to its pages any more.  But when the notice arrives, the
+ * network stack may still hold packets that were retransmitted or delayed (Documentation/rcxt.rst,
+ * "Buffers").  Then the rCxt of the write waits in nhca_channel.noticed until these packets are
+ * freed, and the write completes in the channel's next turn.
  */
 #include "engine.h"
 
@@ -144,7 +143,7 @@ void nhca_notice_rx(struct nhca_channel *ch, const struct nhca_rx *rx)
 		verdict = nhca_rcxt_notice(rc, x);
 	}
 	if (!lookup && !verdict && !answered) {
-		/* the manager has no packets that refer to pages of the program */
+		/* a manager sends no payload, so no packet refers to pages of the program */
 		written = moved || notice_released(ch, rc);
 		notice_cqe(&cqe, rc, &x->rcxt, moved ? NHCA_WC_CH_MOVE : NHCA_WC_CH_WRITE);
 	}

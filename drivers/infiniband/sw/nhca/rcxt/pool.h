@@ -3,13 +3,13 @@
  * Private to rcxt/ and its tests: the pool of rCxts of a device (reference US 8,023,417: rCxt
  * structure; failover, round robin assignment and key field).
  *
- * The pool hands out rCxts from the head of a list and takes them back at its tail, so that an
- * rCxt stays unused until all others in the list have been handed out.  Each acquisition gives the
- * rCxt a new key.  The key is the encrypted value (memory/shuffle.h) of a counter, which counts the
- * acquisitions of this rCxt from a random start.  So packets from before a recovery or a module
- * load, or for an earlier owner of the rCxt, name a key that is no longer valid.  An rCxt has the
- * same key again only after 2^32 acquisitions, and a peer that has seen keys of this or other rCxts
- * cannot predict the next key.
+ * A channel acquires the rCxt at the head of a list.  A released rCxt goes to the tail of the list.
+ * So it stays unused until all rCxts before it have been acquired.  Each acquisition gives the rCxt
+ * a new key.  The key is the encrypted value (memory/shuffle.h) of a counter, which counts the
+ * acquisitions of this rCxt from a random start.  So packets for an earlier owner of the rCxt, or
+ * from before a recovery or a module load, name a wrong key.  An rCxt has the same key again only
+ * after 2^32 acquisitions, and a peer that has seen keys of this or other rCxts cannot predict the
+ * next key.
  *
  * The functions use no skb, no socket and no lock.  The caller holds the lock of the pool
  * (nhca_rcxt_dev.lock), the lock of the rCxt (nhca_rcxt_lock()), or both, as each function says.
@@ -96,8 +96,8 @@ enum nhca_rcxt_state {
  * @noticed: the notice has arrived; in SENDING and ANSWERING it came before the last packet was
  *           sent
  * @map_kept: the bitmap is @map, and not @bits
- * @wrote:   the channel has begun a write that nhca_rcxt_released() has not ended: packets may
- *           refer to its pages
+ * @wrote:   the channel has begun a write, and nhca_rcxt_released() has not ended it:
+ *           packets may refer to its pages
  * @answers: a peer has read: the engine may make packets of an answer
  * @awaited: a work request of the channel waits until no CPU copies payload: see nhca_rcxt_await()
  * @wanted:  a work request of the channel waits to begin a transfer: see nhca_rcxt_want()

@@ -62,11 +62,11 @@ void nhca_rcxt_dev_exit(struct nhca_dev *dev);
  *
  * When the function returns, every channel of the device is in the error state, and the rCxts of
  * these channels are in the pool.  The engines only drop packets, end transfers and flush work
- * requests of these channels.  Packets of their transfers are dropped even after other channels
- * have acquired the rCxts, because these packets name old keys.  The function increments the
- * recovery count.  Channels of other devices and job memory do not change.  The network stack may
- * still hold packets that refer to pages of writes: nhca_channel_release() and
- * nhca_channel_destroy() wait for these packets.
+ * requests of these channels.  Other channels may acquire the rCxts.  Packets of earlier transfers
+ * are still dropped, because they name old keys.  The function increments the recovery count.
+ * Channels of other devices and job memory do not change.  The network stack may still hold packets
+ * that refer to pages of writes: nhca_channel_release() and nhca_channel_destroy() wait for these
+ * packets.
  * Context: process, sleeps.
  * Return: the new recovery count.
  */

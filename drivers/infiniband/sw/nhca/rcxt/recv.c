@@ -209,8 +209,8 @@ static void recv_payload(struct nhca_channel *ch, struct nhca_rx *rx, bool read)
 			run = nhca_rcxt_run(rc, x, run);
 		spin_unlock(lock);
 		/*
-		 * With PREEMPT_RT, this task may have preempted the task that copies, and the loop
-		 * might never end.  So with PREEMPT_RT the packet is dropped, as if it were lost.
+		 * With PREEMPT_RT, this task may have preempted the task that copies.  Then the
+		 * loop would never end.  So with PREEMPT_RT the packet is dropped.
 		 */
 		if (verdict != NHCA_RCXT_WAIT || IS_ENABLED(CONFIG_PREEMPT_RT))
 			break;
@@ -261,7 +261,7 @@ static void recv_third(struct nhca_channel *ch, struct nhca_rx *rx)
 	}
 	memcpy(&rx->ip.saddr, rx->hdr.rx.gid, sizeof(rx->ip.saddr));
 	recv_payload(ch, rx, false);
-	/* other packets of the batch have the same IP header, but perhaps not the same manager */
+	/* other packets of the batch share this IP header, and may have other managers */
 	rx->ip.saddr = source;
 }
 
@@ -339,8 +339,8 @@ static void recv_fifo(struct nhca_channel *ch, struct nhca_rx *rx)
 }
 
 /*
- * Put a status, which answers a probe or fence, into a frame.  Drop the status if the channel does
- * not own the rCxt any more, or if nhca_notice_early() returns true.
+ * Put a status into a frame.  Drop the status if the channel does not own the rCxt any more, or if
+ * nhca_notice_early() returns true.
  */
 static void recv_status(struct nhca_channel *ch, struct nhca_rx *rx)
 {
@@ -381,10 +381,7 @@ static bool recv_admit(struct nhca_channel *ch, struct nhca_rx *rx)
 		nhca_rx_refused(ch->dev, &rx->hdr, NHCA_CNT_RX_BAD_ADDR);
 		return false;
 	}
-	/*
-	 * this call is after the check of the address, so that packets to other addresses are not
-	 * counted
-	 */
+	/* after the check of the address, so that packets to other addresses are not counted */
 	recv_came(ch, rx, 1);
 	if (!nhca_rx_intact(rx, true)) {
 		nhca_rx_refused(ch->dev, &rx->hdr, NHCA_CNT_RX_BAD_ICRC);

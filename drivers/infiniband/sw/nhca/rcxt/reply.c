@@ -68,9 +68,8 @@ static struct nhca_av *reply_path(struct nhca_channel *ch, const struct nhca_rx 
 
 /*
  * Find or create the address vector for one packet.  In a full path cache, only each
- * NHCA_CH_PATH_MISSES-th miss replaces an entry.  For the other misses, and if there is no memory
- * for an entry, the function fills in @once, which needs no memory.  The route for @once is looked
- * up when the packet is sent.
+ * NHCA_CH_PATH_MISSES-th miss replaces an entry.  For the other misses, and without memory for an
+ * entry, the function fills in @once.  The route for @once is looked up when the packet is sent.
  * Return: an address vector with a reference for the caller, or @once.
  */
 static struct nhca_av *reply_path_once(struct nhca_channel *ch, const struct nhca_rx *rx,
@@ -133,7 +132,10 @@ static bool reply_validated(struct nhca_channel *ch, const struct nhca_rx *rx)
 			       ktime_get_boottime_seconds(), rx->hdr.rx.token);
 }
 
-/* Fill in the headers of a challenge from the request @x, or of a request from the challenge @x. */
+/*
+ * Fill in the headers of a packet that repeats the fields of @x: a challenge repeats a request, and
+ * the next request repeats the challenge.
+ */
 static void reply_mirror(struct nhca_channel *ch, const struct nhca_rxeth *x, u8 opcode,
 			 struct nhca_hdr *h)
 {
@@ -161,8 +163,8 @@ static void reply_unvalidated(struct nhca_channel *ch, const struct nhca_rx *rx,
 
 	nhca_recv_drop(ch, x, NHCA_CH_CHALLENGED);
 	/*
-	 * Without this check, two hosts would exchange requests and challenges forever if the token
-	 * of a challenge is never valid for the next request, for example because of NAT.
+	 * With NAT, for example, the token of a challenge may never be valid for the next request.
+	 * Without this check, the two hosts would exchange requests and challenges forever.
 	 */
 	if (x->again)
 		return;

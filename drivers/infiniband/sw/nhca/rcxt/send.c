@@ -53,8 +53,8 @@ void nhca_send_end(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc_s
 }
 
 /*
- * Complete writes to whose pages no packet refers any more: writes in ch->ended, and writes whose
- * notice has arrived.  If a write still has to wait, the next release of pages kicks the channel.
+ * Complete writes in ch->ended, and writes whose notice has arrived, if no packet refers to their
+ * pages.  If a write still has to wait, the next release of pages kicks the channel.
  * @cost: increased by the number of writes.
  * Return: true if there may be more writes to complete, or if elements of ch->writes became free.
  */
@@ -103,7 +103,7 @@ static enum send_state send_state(struct nhca_channel *ch, const struct nhca_sen
  * Record the end of a transfer in its rCxt: all packets were sent, or the notice has arrived.
  * @refused: instead, memory protection has refused the next packet.  The refusal is no error if the
  * transfer was canceled or replaced, its rCxt was released, or its notice has arrived: in these
- * cases the program was allowed to close the memory.
+ * cases the program may have closed the memory.
  * Return: completion status: IB_WC_SUCCESS; IB_WC_LOC_PROT_ERR: @refused is an error;
  * IB_WC_WR_FLUSH_ERR: the transfer was canceled or replaced, or its rCxt was released.
  */
@@ -386,8 +386,7 @@ static enum nhca_fetched send_fetch(struct nhca_channel *ch)
 
 /*
  * Execute work requests and send packets of transfers alternately, until they have cost @left
- * units.  So a long transfer does not delay small messages, and small messages do not delay a
- * transfer (reference US 8,023,417: packet mode and RDMA interleaved).
+ * units.  So neither delays the other (reference US 8,023,417: packet mode and RDMA interleaved).
  * Return: true if there may be more to do; false if a later doorbell, packet or kick will call
  * nhca_drr_ready() when there is more to do.
  */
@@ -419,7 +418,7 @@ static bool send_pass(struct nhca_channel *ch, int *left)
  * a turn: peers may have requested very many reads, and user space may post as fast as this loop
  * flushes.
  * Return: number of transfers and work requests.  If it is NHCA_CH_FORGET, there may be more of
- * them; otherwise, if any are left, an event will call nhca_drr_ready().
+ * them.  If it is less and some are left, an event will call nhca_drr_ready().
  */
 static u32 send_forget(struct nhca_channel *ch)
 {
@@ -455,8 +454,7 @@ bool nhca_send_quantum(struct nhca_channel *ch, u32 *budget)
 	bool more;
 
 	/*
-	 * this call comes first, because it frees elements of ch->writes for the turn's work
-	 * requests
+	 * first, because this call frees elements of ch->writes for the work requests of the turn
 	 */
 	send_released(ch, &cost);
 	if (nhca_channel_failed(ch)) {
@@ -473,10 +471,7 @@ bool nhca_send_quantum(struct nhca_channel *ch, u32 *budget)
 		ch->burst = NULL;
 		nhca_burst_flush(&burst);
 	}
-	/*
-	 * complete writes that have ended in this turn; if they have to wait, a release kicks the
-	 * channel
-	 */
+	/* complete writes that have ended in this turn */
 	more |= send_released(ch, &cost);
 	used = max(quantum - left + (int)cost, 1);
 	*budget -= min(used, *budget);

@@ -177,7 +177,10 @@ static struct nhca_av *target_av(struct nhca_channel *ch, u32 ah_id)
 	return av;
 }
 
-/* Return: 0; the list has taken over @av, or, if it had the address before, put it. */
+/*
+ * Allow the target @av, in place of an entry with the same address. The function takes over the
+ * reference of @av, also after an error. Return: 0; -ENOSPC: the list is full.
+ */
 static int target_allow(struct nhca_channel *ch, struct nhca_av *av)
 {
 	struct nhca_av *old = NULL;
@@ -216,7 +219,10 @@ static int target_revoke(struct nhca_channel *ch, struct nhca_av *av)
 	if (!old)
 		return -ENOENT;
 	nhca_av_put(old);
-	/* wait for the turn that has found the target allowed; it also sends its batch */
+	/*
+	 * a turn of the channel may have found the target allowed: wait until this turn has sent
+	 * its batch
+	 */
 	nhca_channel_grace(ch);
 	return 0;
 }

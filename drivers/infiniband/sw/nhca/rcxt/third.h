@@ -54,9 +54,9 @@ struct nhca_av *nhca_third_allowed(struct nhca_channel *ch, const struct nhca_rx
  * @ch: the channel
  * @s:  the transfer
  *
- * Until nhca_third_end(), a fence for the rCxt is not answered, because the send engine reads the
- * payload.  If the program has revoked the target, the function ends the transfer in the rCxt and
- * sends a status to the manager.
+ * The send engine reads the payload until nhca_third_end(), so a fence for the rCxt gets no status
+ * until then.  If the program has revoked the target, the function ends the transfer in the rCxt
+ * and sends a status to the manager.
  * Context: the channel's turn.
  * Return: false if the caller must make no packets.
  */

@@ -12,16 +12,16 @@
  * Lower, equal and higher are relative to the tid of the rCxt (nhca_rcxt.tid).
  *
  * Ethernet may duplicate packets, so a count of bytes would not show when a transfer is complete.
- * Therefore a transfer has a bit for each packet.  An engine sets the bit before it copies the
- * payload.  The transfer is complete when all bits are set and no CPU copies; then exactly one
- * call of nhca_rcxt_copied() returns true.
+ * Therefore an rCxt that receives payload has a bit for each packet.  An engine sets the bit before
+ * it copies the payload.  The transfer is complete when all bits are set and no CPU copies; then
+ * exactly one call of nhca_rcxt_copied() returns true.
  *
  * nhca adds rules to those of the reference; the name in parentheses is the verdict on a packet
- * that breaks the rule.  A peer's write ends neither a transfer in progress that the rCxt's own
- * channel began, nor a read that the rCxt answers (BUSY).  Payload of a read is accepted only for a
- * read of the rCxt's own channel that has begun (UNSOLICITED).  While a work request of the channel
- * waits for the rCxt, peers begin no transfer on it (BUSY).  All packets of a tid must have the
- * same sizes, and the same place: the PVO of the transfer's first byte (MISMATCH).
+ * that breaks the rule.  A peer's write ends no transfer in progress that the rCxt's own channel
+ * began, and no read or third-party request that the rCxt answers (BUSY).  Payload of a read is
+ * accepted only for a read of the rCxt's own channel that has begun (UNSOLICITED).  All packets of
+ * a tid must have the same sizes, and the same place: the PVO of the transfer's first byte
+ * (MISMATCH).
  *
  * The functions use no skb, no socket and no lock.  The caller holds the rCxt's lock during each
  * call, and releases the lock to copy payload.  A bitmap that does not fit into the rCxt has at
@@ -133,8 +133,7 @@ enum nhca_rcxt_verdict nhca_rcxt_may_request(const struct nhca_rcxt *rc,
  * @x:  RXETH of the challenge
  *
  * @x->reply_pvo must be the destination of the read in progress.  The request that the caller sends
- * again contains this PVO.  So the check ensures that the request goes only to a host that knows
- * the PVO.
+ * again contains this PVO.  So the request discloses the PVO only to a host that knows it already.
  * Context: any, rCxt's lock.
  * Return: enum nhca_rcxt_verdict.  ACCEPT: the read is in progress: send the request again.
  */
@@ -173,7 +172,8 @@ enum nhca_rx_status nhca_rcxt_status(struct nhca_rcxt *rc, const struct nhca_rxe
  * nhca_rcxt_fence - apply the tid rules to a fence, by which a peer cancels a transfer
  * @pool:   the pool of @rc
  * @rc:     the rCxt that the fence names
- * @x:      RXETH of the fence; after ACCEPT and WAIT, payload of @x->tid or a lower tid is dropped
+ * @x:      RXETH of the fence; after ACCEPT and WAIT, the rCxt drops payload of @x->tid and of
+ *          lower tids
  * @status: set with ACCEPT and WAIT: NHCA_RX_ST_DONE: the transfer of this tid is complete;
  *          NHCA_RX_ST_FENCED: the transfers of this tid and of lower ones are canceled
  * @have:   set to the number of packets of the transfer if @status is NHCA_RX_ST_DONE; otherwise
@@ -184,8 +184,8 @@ enum nhca_rx_status nhca_rcxt_status(struct nhca_rcxt *rc, const struct nhca_rxe
  * be placed; the caller sends no status, and the peer has to send the fence again.
  * Context: any, rCxt's lock.
  * Return: ACCEPT: send a status; STALE: the tid is 0, or lower than that of the latest transfer;
- * WAIT: the transfer is canceled, but a CPU still copies, or makes packets of it for a third party;
- * BUSY: a transfer that the rCxt's own channel began is in progress.
+ * WAIT: the transfer is canceled, but a CPU still copies its payload, or makes packets of a
+ * third-party transfer; BUSY: a transfer that the rCxt's own channel began is in progress.
  */
 enum nhca_rcxt_verdict nhca_rcxt_fence(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc,
 				       const struct nhca_rxeth *x, enum nhca_rx_status *status,
@@ -196,9 +196,9 @@ enum nhca_rcxt_verdict nhca_rcxt_fence(struct nhca_rcxt_pool *pool, struct nhca_
  * @rc: the rCxt that the request names: that of the source
  * @x:  RXETH of the request
  *
- * Each request is accepted at most once.  A repeated request, for the same transfer or a part of
- * it, needs a higher number than the latest one that was accepted.  Up to NHCA_RCXT_PARTS requests
- * of one transfer are executed at a time.
+ * The rCxt accepts each request at most once.  A repeated request needs a higher number than the
+ * latest request that the rCxt has accepted.  Up to NHCA_RCXT_PARTS requests of one transfer are
+ * executed at a time.
  * Context: any, rCxt's lock.
  * Return: enum nhca_rcxt_verdict.  ACCEPT: the rCxt is FORWARDING.  The caller sends the payload as
  * long as nhca_rcxt_sends() is true, and then calls nhca_rcxt_sent(), once for each request.
@@ -221,7 +221,7 @@ enum nhca_rcxt_verdict nhca_rcxt_third_may(const struct nhca_rcxt *rc, const str
  * @digest: nhca_third_digest() of the challenge
  *
  * Each field of the challenge that is repeated in the next request must be that of the latest
- * request.  Otherwise a peer could make the manager send requests in its own name.
+ * request.  Otherwise a peer could make the manager send requests that no program has posted.
  * Context: any, rCxt's lock.
  * Return: enum nhca_rcxt_verdict.  ACCEPT: send the request again.
  */
@@ -242,8 +242,8 @@ enum nhca_rcxt_verdict nhca_rcxt_third_challenge(const struct nhca_rcxt *rc,
  * Context: any, rCxt's lock.
  * Return: 0: the caller sends the packets, then calls nhca_rcxt_sent(); -EINVAL: the sizes are
  * impossible, or the tid is not higher; -EBUSY: the rCxt is SENDING, RELEASING, ANSWERING or
- * FORWARDING; -EAGAIN: CPUs still copy payload for an earlier transfer.  The caller passes the
- * result to nhca_rcxt_want().
+ * FORWARDING; -EAGAIN: another CPU still copies for an earlier transfer; the caller calls
+ * nhca_rcxt_await() and tries again when the copies have ended.
  */
 int nhca_rcxt_begin_write(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 tid, u32 total,
 			  u32 segment, u8 notify, u64 cookie);

@@ -20,8 +20,8 @@
 #include <linux/types.h>
 
 /*
- * maximum number of tokens of other hosts that a device stores; a request for which no token is
- * stored takes one more round trip
+ * maximum number of tokens of other hosts that a device stores; a request without a token takes one
+ * more round trip
  */
 #define NHCA_TOKENS		256u
 /* log2 of a period in seconds: 256 s; a token is valid for one to two periods */

@@ -9,7 +9,10 @@ static int nhca_send_again(struct nhca_qp *qp, struct nhca_swr *swr)
 	u32 off;
 	int err;
 
-	/* make sent less than high, as in a retransmission, so nhca_swr_tx() copies the payload */
+	/*
+	 * make @sent less than @high, so that nhca_swr_tx() copies the payload as in a
+	 * retransmission
+	 */
 	swr->sent--;
 	off = swr->sent * qp->mtu;
 	nhca_swr_hdr(qp, swr, &h);

@@ -5,9 +5,8 @@
  *
  * On a connection, a step replaces the next packets of a message, and leaves both ends in the state
  * after these packets and their acknowledgment: PSNs, opcode sequence, R_Key references.  So the
- * requester can send packets in place of any step.  It does so, for example, if earlier packets are
- * in flight, if the peer's lock is taken, if memory is not present, or if the peer would not
- * execute the request.
+ * requester can send packets in place of any step, for example if earlier packets are in flight, if
+ * the peer's lock is taken, if memory is not present, or if the peer would not execute the request.
  *
  * The first packets of a connection go through the network stack, with its routing and filters.
  * The same-host path is used only after packets with the marks of QPs of this kernel

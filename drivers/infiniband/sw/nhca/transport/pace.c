@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Rate limits: a QP sends requests no faster than the rate that its consumer has set.  At this rate
- * each packet takes a time that is proportional to its payload.  If more than NHCA_PACE_AHEAD is
- * left until the times of all earlier packets have passed, the next packet waits.  When only half
- * of NHCA_PACE_AHEAD is left, a timer kicks the QP.
+ * each packet takes a time that is proportional to its payload.  nhca_pace.busy is the time at
+ * which all packets sent so far would have left at this rate.  If it is more than NHCA_PACE_AHEAD
+ * from now, the next packet waits.  When it is only half of NHCA_PACE_AHEAD from now, a timer kicks
+ * the QP.
  */
 #include <linux/hrtimer.h>
 #include <linux/math64.h>
@@ -21,7 +22,7 @@
  * @timer: runs while a packet waits
  * @qp:    the queue pair
  * @kbps:  thousands of bits a second; 0: no limit
- * @busy:  ktime in ns at which the times of all packets sent so far have passed
+ * @busy:  ktime in ns at which all packets sent so far would have left at the rate limit
  */
 struct nhca_pace {
 	struct hrtimer timer;

@@ -134,9 +134,9 @@ int nhca_swr_xmit(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hdr *h, 
  * The consumer may close the key as soon as a reply of the peer shows that the message has
  * arrived, although the ACK was lost.
  * Context: sq.lock held, BH disabled, RCU read side.
- * Return: true: the ACK was requested, or the packet that requests it could not be sent; the timer
- * runs.  false: the request has to fail, for example because NHCA_EMPTY_ACKREQ_MAX such packets
- * were sent without progress.
+ * Return: true: the ACK was requested, or its request could not be sent, and the timer runs.
+ * false: the request has to fail, for example because NHCA_EMPTY_ACKREQ_MAX such packets were sent
+ * without progress.
  */
 bool nhca_send_empty_ackreq(struct nhca_qp *qp, struct nhca_swr *swr);
 

@@ -332,7 +332,7 @@ static int nhca_resp_pass(struct nhca_qp *qp, int budget)
 		}
 	}
 
-	/* one ACK or NAK is enough, because it acknowledges all earlier PSNs as well */
+	/* one ACK or NAK acknowledges all earlier PSNs */
 	if (rq->nak_due) {
 		rq->nak_due = false;
 		rq->ack_due = false;

@@ -49,7 +49,7 @@ extern unsigned int nhca_max_backoff;
  *           last tail loss probe
  * @try_since: jiffies at the last nhca_rtx_begin(), from which the local ACK timeout counts: the
  *           last progress, timeout (also a postponed one), or transmission of the oldest packet.
- *           Tail loss probes do not change @try_since, and so do not delay the report of a dead
+ *           Tail loss probes do not change @try_since, so they do not delay the report of a dead
  *           peer.
  * @timeout:  local ACK timeout of the QP's attributes in jiffies, at least NHCA_TIMEOUT_MIN
  * @rto:      retransmission timeout in jiffies, from the measured round trips; 0: not known

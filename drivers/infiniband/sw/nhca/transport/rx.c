@@ -149,8 +149,9 @@ static void nhca_caps_learn(struct nhca_qp *qp, const struct nhca_rx *rx)
 /* ---- a batch and its lock ---- */
 
 /*
- * Return: maximum number of packets of the next pass of a requester or responder: what is left of
- * the batch's budget, but not so few that a short response has to wait for nhca_piggyback.rest.
+ * Return: maximum number of packets of the next pass of a requester or responder: the rest of the
+ * batch's budget, but at least an eighth of NHCA_BUDGET, so that a short response need not wait for
+ * nhca_piggyback.rest.
  */
 static int nhca_rx_left(const struct nhca_batch *b)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The requester: passes over the work requests of a send queue (IBTA 9.7.2, 10.8.3).  A pass
- * decides on a step, executes it, and repeats this until nothing can be done or its budget is used
- * up.
+ * decides on a step and executes the step, again and again, until nothing can be done or the budget
+ * is used up.
  */
 #include "../observe/trace.h"
 #include "engine.h"

@@ -6,8 +6,8 @@
  * Congestion window (cwnd): number of unacknowledged PSNs that a QP may have.  The window doubles
  * each round trip up to ssthresh, then grows by one each round trip, and shrinks at a loss.  With
  * go-back-N the responder discards the packets that arrive after a lost one, and all of them are
- * sent again.  A queue that has overflowed would overflow again if as many packets as before were
- * sent, so only a smaller window drains the queue.  But after a loss the window must not become
+ * sent again.  If as many packets as before were sent, the queue that has overflowed would overflow
+ * again.  So only a smaller window drains the queue.  But after a loss the window must not become
  * smaller than that of TCP with CUBIC would become (RFC 9438, 4.6), because otherwise TCP flows
  * take all of a shared link.
  */
