@@ -279,8 +279,8 @@ enum nhca_transfer_status {
 	NHCA_TRANSFER_PROT_ERR	= 3,	/* memory protection refused a packet */
 	NHCA_TRANSFER_FENCED	= 4,	/* canceled by a fence: no byte is placed any more */
 	/* NHCA_WR_CH_MOVE: the source has refused the request, and sends nothing */
-	NHCA_TRANSFER_FORBIDDEN	= 5,	/* its program has not allowed the target */
-	NHCA_TRANSFER_TOO_LONG	= 6,	/* its MTU is too small for the segment */
+	NHCA_TRANSFER_FORBIDDEN	= 5,	/* the source's program has not allowed the target */
+	NHCA_TRANSFER_TOO_LONG	= 6,	/* the source's MTU is too small for the segment */
 };
 
 /**

@@ -120,7 +120,7 @@ struct nhca_user {
 extern struct nhca_users nhca_host_users;
 
 /*
- * what a small nhca_user_share leaves to each user of pools with few elements: one table of TCEs
+ * elements of a pool that each user may have even with a small nhca_user_share: one table of TCEs
  * for each of the three sizes of pages, and another one
  */
 #define NHCA_SHARE_MIN		4L
@@ -167,8 +167,9 @@ void nhca_users_destroy(struct nhca_users *users);
  * @cred: credentials of the task
  *
  * A user may have many uids: those that /etc/subuid permits to the user's own user namespaces.
- * Therefore the user is the owner of the outermost of the nested user namespaces that @cred is in,
- * among those whose owner is not root of the host.  Without such a namespace, the user is the real
+ * The function reads the owners of the nested user namespaces that @cred is in, beginning with the
+ * outermost.  The user is the first owner who is not root of the host.  Without such an owner, the
+ * user is the real
  * uid; root of the host creates user namespaces for containers, whose uids are users of their own.
  * Context: any.
  * Return: the uid.
@@ -194,7 +195,7 @@ struct nhca_user *nhca_user_get(struct nhca_users *users, u32 id);
 struct nhca_user *nhca_user_get_current(struct nhca_users *users);
 
 /**
- * nhca_user_find - find the record of a user to which the caller knows a reference
+ * nhca_user_find - find the record of a user, to which an object has a reference
  * @users: the pools
  * @id:    nhca_user.id
  * Context: any; an object that has a reference to the record exists until the caller has used the

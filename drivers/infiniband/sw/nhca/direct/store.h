@@ -366,7 +366,6 @@ void nhca_store_init(struct nhca_store *store);
  */
 void nhca_store_stop(struct nhca_store *store);
 
-/* Return: true if an I/O request writes. */
 static inline bool nhca_io_writes(const struct nhca_direct_io *io)
 {
 	return io->kind == NHCA_IO_WRITE || io->kind == NHCA_IO_MERGED;

@@ -227,7 +227,9 @@ bool nhca_fault_begin(struct nhca_fault *f)
 		WRITE_ONCE(f->busy, true);
 		refcount_inc(&f->ref);
 	}
-	/* in either case the owner will try again when the current wait has ended */
+	/*
+	 * the owner tries again when the wait has ended, even if an earlier call has begun the wait
+	 */
 	WRITE_ONCE(f->owner_waits, true);
 	spin_unlock_bh(&f->lock);
 	return begun;

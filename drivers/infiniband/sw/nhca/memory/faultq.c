@@ -143,7 +143,6 @@ void nhca_faultq_put(struct nhca_faultq *q)
 
 /* ---- work ---- */
 
-/* Return: the workers of the user of @q. */
 static struct nhca_user_faults *faultq_share(struct nhca_faultq *q, enum nhca_faultq_kind kind)
 {
 	return q->user ? &q->user->faults[kind] : &faultq_nobody[kind];

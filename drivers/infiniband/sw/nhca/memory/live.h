@@ -12,9 +12,9 @@
  * invalidation, and an invalidation can busy-wait for the sections of other CPUs, even in softirq.
  *
  * Packet builders allocate pages and take spinlocks in a section.  With PREEMPT_RT page allocation
- * and spinlocks may sleep, so a section may be preempted.  So with PREEMPT_RT a section also holds
- * a lock of its CPU.  A task that waits for the section takes this lock, so the section inherits
- * the priority of the task.
+ * and spinlocks may sleep, so a section may be preempted.  Therefore a section then also holds a
+ * lock of its CPU.  A task that waits for the section takes this lock, so the section inherits the
+ * priority of the task.
  */
 #ifndef NHCA_LIVE_H
 #define NHCA_LIVE_H

@@ -57,11 +57,11 @@ struct nhca_mr *nhca_mr_alloc(struct nhca_dev *dev, struct ib_pd *pd, int access
 }
 
 /*
- * Wait for the packets that refer to pages of the region.  The key was closed meanwhile.
+ * Wait for the packets that refer to pages of the region.  The caller has closed the key before, so
+ * no packet gets a reference that this wait would miss.
  *
- * The process is that of the protection domain.  ibmr.uobject does not name it: when a region takes
- * the place of another one (ibv_rereg_mr()), the core sets this pointer to the uobject of the old
- * region, which it then frees.
+ * The process is that of the protection domain.  ibmr.uobject may be invalid: after ibv_rereg_mr()
+ * it points to the uobject of the old region, which the core frees.
  */
 static void mr_pageref_wait(struct nhca_mr *mr, struct nhca_pageref_region *pagerefs)
 {

@@ -406,7 +406,7 @@ static s64 chunk_fault(struct odp_chunk *chunk, unsigned long va, unsigned long 
 		next = min(PAGE_ALIGN(end), at + ODP_BATCH * PAGE_SIZE);
 		err = chunk_fault_batch(chunk, at, next, mode);
 		if (err && next - at > PAGE_SIZE) {
-			/* any of the pages has failed: try the first page alone */
+			/* one of the pages has failed: try only the first page */
 			next = at + PAGE_SIZE;
 			err = chunk_fault_batch(chunk, at, next, mode);
 		}

@@ -47,7 +47,7 @@ static struct nhca_pageref_region *region_count(struct nhca_pageref_region **reg
 	if (!r)
 		return NULL;
 	atomic_set(&r->count, 1);
-	/* another CPU may send from the region for the first time, too */
+	/* another CPU may also send from the region for the first time */
 	other = cmpxchg(region, NULL, r);
 	if (!other)
 		return r;
@@ -71,7 +71,7 @@ bool nhca_pageref_add(struct nhca_pageref *ref, struct nhca_pageref_region **reg
 	return true;
 }
 
-/* Drop one count of a region, which may be freed by that. */
+/* Drop one count of a region, and free @r at a count of 0. */
 static void region_put(struct nhca_pageref_region *r)
 {
 	/* fully ordered: no skb reads the pages when the waiter sees the count */
@@ -80,7 +80,7 @@ static void region_put(struct nhca_pageref_region *r)
 	if (!left)
 		kfree(r);
 	else if (left == 1)
-		/* this uses only the address, because the waiter may free the struct now */
+		/* wake_up_var() uses only the address, because the waiter may free @r now */
 		wake_up_var(r);
 }
 
@@ -187,8 +187,9 @@ struct nhca_pageref_owner *nhca_pageref_owner_get(struct mm_struct *mm)
 	if (!other)
 		return owner;
 	/*
-	 * A thread of the process was faster, or another process shares the address space
-	 * (CLONE_VM): it dies separately, and so this one has a record that nobody finds.
+	 * Another thread may have stored the record of this process first: use this record.  Or the
+	 * stored record is of a process that shares the address space (CLONE_VM) but dies
+	 * separately.  Then this process gets a record that no lookup finds.
 	 */
 	owner->shown = false;
 	other = owner_find_get(mm);
@@ -264,8 +265,9 @@ static bool pageref_owner_dies(const struct nhca_pageref_owner *owner)
 }
 
 /*
- * Return: time in jiffies that is left for waits of a removal of @dev.  It begins with the first of
- * these waits, and again if none has come for as long.
+ * Return: time in jiffies that is left for waits of a removal of @dev.  The time starts at the
+ * first of these waits.  It starts again at a wait that comes later than NHCA_PAGEREF_REMOVAL after
+ * its end.
  */
 static long removal_left(struct nhca_dev *dev)
 {

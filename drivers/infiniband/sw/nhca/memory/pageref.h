@@ -2,10 +2,11 @@
 /*
  * Page references: packets in the network stack refer to pages of a consumer.
  *
- * net/zcopy.c begins and ends the references.  This code only counts them, so that others can wait
- * for them.  Each region counts the references to its own pages, which a deregistration waits for.
- * Each flow, that is the packets of one QP or channel (net/flow.c), has a queue of its references
- * in the order of transmission.  So a completion can wait for the references of its request.
+ * net/zcopy.c begins and ends the references.  pageref.c counts them, so that other code can wait
+ * for their release.  Each region counts the references to its own pages, because a deregistration
+ * waits for them.  Each flow, that is the packets of one QP or channel (net/flow.c), has a queue of
+ * its references in the order of transmission.  So a completion can wait for the references of its
+ * request.
  */
 #ifndef NHCA_PAGEREF_H
 #define NHCA_PAGEREF_H
@@ -27,8 +28,8 @@ struct nhca_dev;
  * struct nhca_pageref_region - the references to the pages of one region
  * @count: number of references, and 1 while the region exists
  *
- * The first reference allocates the struct.  It has a cache line, because CPUs that send from
- * different regions must not share one.
+ * The first reference allocates the struct.  Each struct has its own cache line, because CPUs that
+ * send from different regions must not share one.
  */
 struct nhca_pageref_region {
 	atomic_t count;

@@ -104,9 +104,9 @@ extern struct nhca_tce_table nhca_tce_tables[NHCA_TCE_TABLES];
  * If no table of the class has such a gap, the class gets another table.  The search takes a time
  * that is logarithmic in the number of gaps.
  *
- * The user is charged for the space of the range, and for the tables that the class got for ranges
- * of the user, until the last range of such a table is freed.  So one user leaves space and tables
- * to others, even if gaps between the user's ranges are too small for anything.
+ * The user is charged for the space of the range.  The user is also charged for each table that the
+ * class got for a range of the user, until the last range of this table is freed.  So one user
+ * cannot use up all tables, even with small ranges that lie far apart.
  * Context: process, sleeps.
  * Return: 0; -EINVAL: no such class, or @count is 0 or larger than a table; -ENOSPC: no table of
  * the class has such a gap, and all tables are in use; -EDQUOT: nhca_share_ok() refuses the space,

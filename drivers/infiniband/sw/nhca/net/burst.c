@@ -481,8 +481,8 @@ static u32 nhca_run_gather(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
  * A packet that is shorter than the first one of the batch ends the batch. The first packet of a
  * WRITE has an RETH, so the next packets are shorter. Return: true if the batch should be sent
  * before the run, because the run and the last packet of the message fit into one further batch.
- * Otherwise the first packet of the run would end the batch, and the other packets of the run would
- * need a further batch all the same.
+ * If the first packet of the run were added to this batch, it would end the batch, and the other
+ * packets of the run would still need a further batch.
  */
 static bool nhca_run_fits(const struct nhca_burst *b, u32 bytes, u32 count)
 {

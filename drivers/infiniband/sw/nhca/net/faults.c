@@ -17,7 +17,7 @@
 
 /* maximum number of packets in the delay queue of a device; further packets are dropped */
 #define NHCA_DELAYQ_MAX		4096
-/* a packet that too few later packets overtake (NHCA_FAULT_REORDER) is delayed by this time */
+/* maximum delay of a packet that waits for later packets to overtake it (NHCA_FAULT_REORDER) */
 #define NHCA_REORDER_NS		(20 * NSEC_PER_MSEC)
 
 /**

@@ -58,10 +58,7 @@ static void *frag_get(unsigned int len, struct page **page, unsigned int *off)
 	struct nhca_frags *f = this_cpu_ptr(&nhca_frags);
 	struct page_frag *pf = &f->small;
 
-	/*
-	 * skb_page_frag_refill() may return a chunk of one page, whatever length it was called
-	 * with, so no chunk is sure to hold more than a page
-	 */
+	/* skb_page_frag_refill() may return a chunk of only one page, even if @len is larger */
 	if (WARN_ON_ONCE(len > PAGE_SIZE))
 		return NULL;
 	if (len == PAGE_SIZE)

@@ -78,10 +78,10 @@ void nhca_addr_del(struct nhca_dev *dev, const union ib_gid *gid, int ifindex);
  * nhca_addr_find - find the device that has a destination address
  * @nn:   the namespace
  * @addr: IPv4-mapped or IPv6, as in a GID
- * @iif:  interface on which the packet arrived. If several devices have the address, the one on
- *        this interface is preferred, and then one that is below this interface. If there is no
- *        such device, as for lo, on which packets of this host arrive, any device with the address,
- *        which must not be link-local unless @iif is lo
+ * @iif:  interface on which the packet arrived; lo for a packet of this host.  The function prefers
+ *        the device on this interface, then a device below this interface.  If there is none, the
+ *        function returns any device with the address, but for a link-local address only if @iif is
+ *        lo
  * Context: RCU read side.
  * Return: the device, or NULL.
  */
@@ -535,7 +535,7 @@ static inline bool nhca_addr_is_link(const struct in6_addr *addr)
  * @ifindex: the interface
  *
  * Link-local addresses are unique only on their link (RFC 4007). The netdev of a device and the
- * VLANs above it often even have the same one.
+ * VLANs above it often have the same link-local address.
  * Return: true if the packet has no link-local address, or arrived on @ifindex, or on lo.
  */
 static inline bool nhca_ip_link(const struct nhca_ip *ip, int ifindex)

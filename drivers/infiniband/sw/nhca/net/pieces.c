@@ -154,7 +154,6 @@ int nhca_pieces_payload(struct nhca_pieces *ps, const struct nhca_tx *tx, struct
 	return err;
 }
 
-/* Begin a packet without pieces, for the batch of @tx. */
 static void nhca_pieces_begin(struct nhca_pieces *ps, const struct nhca_tx *tx, bool icrc)
 {
 	ps->n = 0;

@@ -106,9 +106,9 @@ enum nhca_drr_state {
  * struct nhca_sending - a transfer that a channel sends
  * @list:    entry in nhca_channel.sending, .requested, .ended, .waiting or .free
  * @order:   writes: entry in nhca_channel.order
- * @answer:  true: the transfer answers a read request of a peer, and the struct comes from
- *           kmalloc(); false: the transfer is a write of this channel, and the struct is an element
- *           of nhca_channel.writes
+ * @answer:  true: the transfer answers a read or third-party request of a peer, and the struct
+ *           comes from kmalloc(); false: the transfer is a write of this channel, and the struct is
+ *           an element of nhca_channel.writes
  * @copy:    write: copy the payload.  No notice will come, and the program may change the
  *           payload as soon as the work request completes
  * @signaled: write: the work request is signaled
@@ -214,7 +214,8 @@ struct nhca_channel_counts {
  * The CPU that has the channel's turn (NHCA_DRR_RUNNING) owns all members from @sq to @burst.
  *
  * @lock:    protects the members after @lock, except @counts and @memcg; held for short times
- * @requested: reads of peers that the send engine has not moved to @sending yet
+ * @requested: answers to read and third-party requests that the send engine has not moved to
+ *           @sending yet
  * @noticed: list of rCxts in the state RELEASING, in the order of their notices: indices of the
  *           first and the last one, or NHCA_RCXT_NONE.  Code that adds or removes an rCxt also
  *           holds the lock of this rCxt

@@ -98,7 +98,7 @@ enum nhca_rcxt_state {
  * @map_kept: the bitmap is @map, and not @bits
  * @wrote:   the channel has begun a write, and nhca_rcxt_released() has not ended it:
  *           packets may refer to its pages
- * @answers: a peer has read: the engine may make packets of an answer
+ * @answers: a peer has sent a read or third-party request: the engine may make packets of an answer
  * @awaited: a work request of the channel waits until no CPU copies payload: see nhca_rcxt_await()
  * @wanted:  a work request of the channel waits to begin a transfer: see nhca_rcxt_want()
  * @making:  the send engine makes packets of a third-party transfer: it reads the payload

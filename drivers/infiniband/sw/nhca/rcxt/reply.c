@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Answers to packets: notices, statuses, challenges, and the payload of reads.  The destination of
- * an answer is the packet's source address, because a channel is not connected and has many peers.
+ * Answers to packets: notices, statuses, challenges, and the payload of read and third-party
+ * requests.  Third-party payload goes to the target that the request names.  Every other answer
+ * goes to the packet's source address, because a channel is not connected and has many peers.
  */
 #include <linux/slab.h>
 #include <linux/timekeeping.h>

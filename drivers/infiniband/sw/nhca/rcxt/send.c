@@ -2,7 +2,7 @@
 /*
  * The send engine of a channel.  In a turn of the channel the engine fetches work requests from the
  * send FIFO, and makes packets of the transfers in progress: writes that the channel has fetched,
- * and reads of peers that the channel answers.
+ * and answers to read and third-party requests of peers.
  *
  * Each packet contains all that the receiver needs to place the packet's bytes.  So packets of
  * several transfers may be interleaved, and the engine never waits for an acknowledgment.  A packet

@@ -178,8 +178,8 @@ static struct nhca_av *target_av(struct nhca_channel *ch, u32 ah_id)
 }
 
 /*
- * Allow the target @av, in place of an entry with the same address. The function takes over the
- * reference of @av, also after an error. Return: 0; -ENOSPC: the list is full.
+ * Allow the target @av, in place of an entry with the same address.  The function takes over the
+ * reference of @av, also after an error.  Return: 0; -ENOSPC: the list is full.
  */
 static int target_allow(struct nhca_channel *ch, struct nhca_av *av)
 {

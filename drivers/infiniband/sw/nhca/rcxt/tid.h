@@ -414,7 +414,7 @@ static inline bool nhca_rcxt_awaited(struct nhca_rcxt *rc)
  * @pool:  the pool of @rc
  * @rc:    the rCxt
  * @state: the new state
- * Context: any, rCxt's lock.  Only tid.c, pool.c, channel.c and send.c call this function.
+ * Context: any, rCxt's lock.
  */
 void nhca_rcxt_end(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, enum nhca_rcxt_state state);
 

@@ -274,9 +274,9 @@ void nhca_swr_complete(struct nhca_qp *qp, struct nhca_swr *swr,
 void nhca_swr_complete_later(struct nhca_qp *qp, struct nhca_swr *swr, enum ib_wc_status status);
 
 /**
- * nhca_sq_fail - complete the oldest request with @status and flush all later requests UC, UD and
- * GSI QPs go to SQE.  RC, XRC and raw packet QPs go to the error state. nhca_sq_flush,
- * nhca_rq_flush - flush at most NHCA_BUDGET requests; nhca_qp.kick flushes more
+ * nhca_sq_fail - complete the oldest request with @status and flush all later requests
+ * UC, UD and GSI QPs go to SQE.  RC, XRC and raw packet QPs go to the error state.
+ * nhca_sq_flush, nhca_rq_flush - flush at most NHCA_BUDGET requests; nhca_qp.kick flushes more
  */
 void nhca_sq_fail(struct nhca_qp *qp, enum ib_wc_status status);
 void nhca_sq_flush(struct nhca_qp *qp);
@@ -466,12 +466,12 @@ enum nhca_verdict {
 enum nhca_verdict nhca_request_rx(struct nhca_qp *qp, struct nhca_rx *rx);
 
 /**
- * nhca_defer - copy a packet, which waits until its pages are present or a disk has its data The
- * copy is charged to the memory cgroup of the QP.  The packet is dropped if the copy would exceed
- * the limit of the QP, of its user, of the device (NHCA_POOL_DEFERRED) or of the cgroup.  The first
- * deferred packet may exceed the limit of the cgroup. nhca_defer_run - execute deferred packets in
- * order, until one of them has to wait again nhca_defer_drop - drop deferred packets (RESET, error,
- * destruction); RCU read side not needed
+ * nhca_defer - copy a packet, which waits until its pages are present or a disk has its data
+ * The copy is charged to the memory cgroup of the QP.  The packet is dropped if the copy would
+ * exceed the limit of the QP, of its user, of the device (NHCA_POOL_DEFERRED) or of the cgroup.
+ * The first deferred packet may exceed the limit of the cgroup.
+ * nhca_defer_run - execute deferred packets in order, until one of them has to wait again
+ * nhca_defer_drop - drop deferred packets (RESET, error, destruction); RCU read side not needed
  */
 void nhca_defer(struct nhca_qp *qp, struct nhca_rx *rx);
 void nhca_defer_run(struct nhca_qp *qp);

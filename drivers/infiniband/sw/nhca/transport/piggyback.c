@@ -67,7 +67,6 @@ static void nhca_piggyback_late(struct nhca_piggyback *piggyback, bool waited)
 	WRITE_ONCE(piggyback->good, 0);
 }
 
-/* Count a quick reply. */
 static void nhca_piggyback_quick(struct nhca_piggyback *piggyback)
 {
 	if (READ_ONCE(piggyback->quick) < NHCA_PIGGYBACK_MAX)

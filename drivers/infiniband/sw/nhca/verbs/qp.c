@@ -201,7 +201,6 @@ static int nhca_qp_check_attr(struct nhca_qp *qp, const struct ib_qp_attr *attr,
 	return nhca_qp_ranges_ok(attr, mask) ? 0 : -EINVAL;
 }
 
-/* Check and apply a modify. */
 static int nhca_qp_apply(struct nhca_qp *qp, const struct ib_qp_attr *attr, int mask)
 {
 	enum ib_qp_state cur = READ_ONCE(qp->state);

@@ -32,7 +32,7 @@ enum nhca_rx_opcode {
 	NHCA_RX_PROBE		= 0xc5,	/* requests a status: which packets have arrived */
 	NHCA_RX_STATUS		= 0xc6,	/* answers a probe or a fence */
 	NHCA_RX_FENCE		= 0xc7,	/* cancels a transfer at the peer; requests a status */
-	NHCA_RX_THIRD_REQUEST	= 0xc8,	/* a manager asks a source to write to a target */
+	NHCA_RX_THIRD_REQUEST	= 0xc8,	/* a manager requests that a source writes to a target */
 	NHCA_RX_THIRD_WRITE	= 0xc9,	/* payload whose notice goes to the manager */
 	/* reserved for other transfers of the reference: nhca never sends them, and drops them */
 	NHCA_RX_BROADCAST_WRITE	= 0xca,	/* payload for all channels that have the rCxt */
@@ -64,7 +64,7 @@ enum nhca_rx_opcode {
 #define NHCA_RX_NOTIFY_TARGET		0x02	/* the other channel */
 #define NHCA_RX_NOTIFY_MASK		0x03
 /*
- * The third party: the manager of a third-party transfer.  Only third-party requests, challenges
+ * The manager of a third-party transfer gets the completion.  Only third-party requests, challenges
  * and payload, and notices have this bit.
  */
 #define NHCA_RX_NOTIFY_THIRD		0x04
