@@ -146,8 +146,8 @@ static void nhca_mtu_update(struct nhca_dev *dev)
 #ifndef NHCA_OLD_PORT_EVENT
 /*
  * ib_device_ops.report_port_event.  Since Linux 6.14 a notifier of the core raises port events, but
- * not for bonds; for a driver that has this function the notifier calls it instead.  nhca's own
- * notifier raises the events on every kernel and for every netdev.  If both notifiers report a
+ * not for bonds.  If a driver has this function, the notifier calls the function instead.  nhca's
+ * own notifier raises the events on every kernel and for every netdev.  If both notifiers report a
  * change, the second of them finds the port state unchanged and raises no event.
  */
 static void nhca_report_port_event(struct ib_device *ibdev, struct net_device *ndev,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Calls of the block layer and of file systems: an I/O request begins, and a file is made durable.
+ * Calls of the block layer and of file systems that begin an I/O request or make a file durable.
  *
  * A write must not make a file longer.  The file system does not check this, and another process
  * may truncate the file between a check and the write.  The lock that excludes a truncation is

@@ -229,8 +229,8 @@ struct nhca_arr {
  *             no PMB or I/O request was free, or because more blocks will follow
  * @waiters:   struct nhca_feed: owners that wait for a free ARR
  * @woken:     struct nhca_feed: owners whose wait has ended, and which @complete_bh resumes
- * @wq:        runs @poll and the work items of the regions; owned.  Each pool has its own, because
- *             a disk that hangs occupies the threads of the workqueue that wait for the disk
+ * @wq:        runs @poll and the work items of the regions; owned.  Its threads wait for disks.
+ *             Each pool has its own workqueue, so that a disk that hangs does not stop other pools
  * @short_of:  regions of @waiting need PMBs or I/O requests: see nhca_direct_more()
  * @poll:      lets regions and owners that wait for PMBs, I/O requests or ARRs try again
  * @complete_bh: handles I/O requests that have ended, and resumes owners

@@ -50,8 +50,7 @@ enum nhca_mr_kind {
  * @want:  called after @seg has returned -EAGAIN for @off; requests a fault of @len bytes, after
  *         which the owner of @f is resumed.  NULL if @seg never returns -EAGAIN.
  *         Context: the live section of @seg.  Return: as nhca_iter_fault().
- * @free:  frees what these regions own in addition to what every region owns; NULL if they own
- *         nothing in addition.
+ * @free:  frees what only regions with these functions own; NULL if there is nothing to free.
  *         Context: process, sleeps.  The key is closed, the range of TCEs is free, and the waits
  *         for live sections and packets have ended.
  *

@@ -135,7 +135,7 @@ void nhca_mw_qp_gone(struct nhca_key_user *key_user)
 	u32 key;
 
 	NHCA_STUB(nhca_mw_qp_gone, key_user);
-	/* the lock is released while a window is unbound, but the QP adds no window to the list */
+	/* the lock is released while a window is unbound, but the QP binds no more windows */
 	spin_lock_bh(&mw_by_qp_lock);
 	while (!hlist_empty(&key_user->windows)) {
 		mw = hlist_entry(key_user->windows.first, struct nhca_mw, by_qp);

@@ -154,21 +154,23 @@ bool nhca_pageref_wait_queue(struct nhca_pageref_queue *q, struct nhca_dev *dev,
 
 /**
  * nhca_pageref_wait - wait until the references to a region's pages are released, and forget them
- * @region: what the region's pointer was, which is NULL now.  The caller has closed the keys that
- *          lead to the pages, and has waited for live sections.  NULL: there were no references
+ * @region: earlier value of the region's pointer to its count; the pointer is NULL now.  The caller
+ *          has closed the keys that lead to the pages, and has waited for live sections.  NULL:
+ *          there were no references
  * @dev:    device of the region
  * @owner:  the process that owns the pages; NULL: a kernel consumer owns them
  *
  * As long as the owner could reuse the memory, the process that called the driver waits without a
  * time limit; it can be killed.  After the death of the owner the waits last at most one second in
  * all.  After that time the packets still hold references to the pages, and nobody writes to these
- * pages, because their owner is gone.  The exception is memory that the owner has shared with other
- * processes, or that a process has registered whose context is the owner's (ibv_import_device()).
+ * pages, because their owner is gone.  There are two exceptions: memory that the owner shares with
+ * other processes, and memory that another process has registered in the owner's context
+ * (ibv_import_device()).
  *
- * A kernel thread that removes the device of a process that lives waits at most
- * NHCA_PAGEREF_REMOVAL, for all objects of the device together, and so does a task that was killed
- * or exits.  Otherwise a process could prevent the removal of a network namespace: by packets that
- * a netdev elsewhere does not send.
+ * A kernel thread may remove the device of a process that still runs.  This thread waits at most
+ * NHCA_PAGEREF_REMOVAL for all objects of the device together.  The same limit holds for a task
+ * that was killed or exits.  Without the limit, a process could prevent the removal of a network
+ * namespace by packets that a netdev in another namespace does not send.
  *
  * Context: process, sleeps.
  * Return: false if the time of the wait is over.
@@ -180,7 +182,7 @@ bool nhca_pageref_wait(struct nhca_pageref_region *region, struct nhca_dev *dev,
 #define NHCA_PAGEREF_DYING	HZ
 /*
  * limit in jiffies for the waits of a device's removal: far above the time in which a netdev sends
- * what it has, and the time after which the kernel reports that a netdev cannot be removed
+ * its queue.  After the same time the kernel reports that a netdev cannot be removed
  */
 #define NHCA_PAGEREF_REMOVAL	(10 * HZ)
 

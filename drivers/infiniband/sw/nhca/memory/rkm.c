@@ -6,8 +6,8 @@
  * lock, so live sections wait only briefly for it.  A sweep releases the lock after a few refs, or
  * earlier if another CPU waits for the lock, and leaves a mark at its position in the list.  New
  * refs are added at the head, which the sweep has already passed.  So a sweep ends however many
- * refs are added.  A sweep checks once each ref that existed when the sweep began, unless the ref
- * is released before.
+ * refs are added.  Each ref that existed when the sweep began is checked once, unless the ref is
+ * released before.
  */
 #include <linux/bug.h>
 #include <linux/cache.h>

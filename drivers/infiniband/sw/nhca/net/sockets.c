@@ -94,8 +94,9 @@ struct nhca_net {
 static unsigned int nhca_net_id __read_mostly;
 
 /*
- * Protects users and sockets of all namespaces. A lock in struct nhca_net would not suffice: the
- * last nhca_net_put() allows that struct to be freed, even before the function has unlocked.
+ * Protects users and sockets of all namespaces. A lock in struct nhca_net would not suffice,
+ * because the last nhca_net_put() allows the struct to be freed before the function has released
+ * the lock.
  */
 static DEFINE_MUTEX(nhca_net_mutex);
 static DECLARE_WAIT_QUEUE_HEAD(nhca_net_idle);

@@ -79,8 +79,9 @@ struct nhca_txq {
  * @txq:      packet count of the device
  * @user:     user of the flow, with a reference; NULL: no limits of a user apply
  * @share:    packet count of @user in the device; NULL: the device's count alone limits the flow
- * @wait:     entries in the lists of nhca_txq.waiting of @txq [0] and of @share [1], then by the
- *            same index; under nhca_txq.lock; an entry is empty if the flow is not in that list
+ * @wait:     entries in lists of nhca_txq.waiting: [0] of @txq, [1] of @share; the second index is
+ *            that of nhca_txq.waiting; under nhca_txq.lock; an entry is empty if the flow is not in
+ *            that list
  * @active:   entry in nhca_txq.active
  * @since, @base: jiffies and nhca_txq.released when nhca_txq.age last found @moved set; under
  *            nhca_txq.lock

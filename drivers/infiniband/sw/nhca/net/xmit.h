@@ -71,8 +71,8 @@ static inline bool nhca_takes_list(const struct net_device *dev)
  * nhca_build - add the bytes after the UDP header: BTH, extended headers, payload, pad and ICRC
  * @skb:  with nhca_headers(); for NHCA_BUILD_LINEAR with room for all these bytes
  * @tx:   the packet; at most NHCA_PACKET_BYTES
- * @sums: says what to compute. On return the ICRC is in the packet, and the checksum in @sums->csum
- *        covers all bytes after the UDP header
+ * @sums: icrc and sum select what the function computes. On return the ICRC is in the packet, and
+ *        the checksum in @sums->csum covers all bytes after the UDP header
  * @how:  where the payload goes
  * @z:    set to a zero-copy reference if one was begun for consumer pages; the caller puts @z
  * Context: BH disabled, live section, because the payload is read or its pages are referenced.

@@ -32,8 +32,8 @@ struct nhca_txq;
 /**
  * struct nhca_zcopy - a reference: the consumer pages of one batch, or of a few small batches
  * @uarg:    counts the builder and each skb with the pages; at 0 the pages are released
- * @ref:     lifetime of this struct: 1 until the count of @uarg is 0, and 1 until an skb whose own
- *           fragments refer to consumer pages is uncharged (flow.c)
+ * @ref:     references to this struct: one until the count of @uarg is 0, and one of the charge
+ *           (flow.c) of an skb whose own fragments refer to consumer pages
  * @flow:    flow of the packets; the struct holds a reference to it
  * @packets: number of packets of the skb whose charge @ref counts
  * @pages:   entry in the flow's queue of references (memory/pageref.h) until the pages are released

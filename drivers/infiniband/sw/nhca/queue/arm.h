@@ -20,7 +20,7 @@
  *          consumers); constant
  * @stopped: the CQ is being destroyed and raises no more events
  * @count:  moderation: the event waits for this number of completions, or for @period_us, whichever
- *          is first; 0: the event waits for @period_us
+ *          comes first; 0: the event waits for @period_us
  * @period_us: moderation: maximum time that the event waits, in microseconds; 0: no moderation
  * @mod_count: moderation: completions since the last event, or since the last request that found
  *          all entries polled

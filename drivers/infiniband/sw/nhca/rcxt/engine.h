@@ -399,8 +399,8 @@ void nhca_channel_grace(struct nhca_channel *ch);
  * @ch:        the channel
  * @recv:      true: to the receive CQ; false: to the send CQ
  * @cqe:       the completion; the function sets qp_num
- * @solicited: true: the completion counts as solicited; false: only if the threshold for this CQ
- *             is reached, or if the completion is unsuccessful
+ * @solicited: true: the completion counts as solicited; false: the completion counts as solicited
+ *             only if the threshold for this CQ is reached, or if the completion is unsuccessful
  * Context: any; the caller holds no lock of this room.
  * Return: false if the CQ was full: the completion is lost, and NHCA_CH_DROP_CQ counts it.
  */

@@ -4,9 +4,9 @@
  * and only the copy is used, because user space may change the FIFO at any time.
  *
  * A malformed work request is an error of the program and puts the channel into the error state.
- * The rCxt may also refuse a work request, for example because its tid is too low.  This may be no
- * error of the program, because a peer may have begun a transfer with a higher tid.  So the work
- * request completes in error, and the channel continues.
+ * If the rCxt refuses a work request, for example because the tid is not higher than that of the
+ * latest transfer, the work request completes in error and the channel continues, because the
+ * latest transfer may be one that a peer has begun.
  */
 #include "../observe/trace.h"
 #include "../memory/memcg.h"
@@ -135,107 +135,6 @@ static enum nhca_fetched fetch_fail(struct nhca_channel *ch, enum ib_wc_status s
 	fetch_complete(ch, ch->wqe->wr_id, true, status, 0, &(struct nhca_rcxt_id) {}, 0);
 	nhca_channel_set_error(ch, why);
 	return NHCA_FETCHED_DONE;
-}
-
-/* ---- checks ---- */
-
-static bool fetch_packet_ok(const struct nhca_channel *ch, const struct nhca_send_wqe *wqe)
-{
-	if (wqe->flags & NHCA_SEND_INLINE)
-		return !wqe->num_sge && wqe->inline_len <= ch->max_inline;
-	return !wqe->inline_len && wqe->num_sge <= ch->max_sge;
-}
-
-/*
- * Check the first part of a work request: struct nhca_send_wqe.  It determines how many bytes of
- * SGEs, inline data or struct nhca_rcxt_wr are copied next.  All of them must be in the slot.
- */
-static bool fetch_header_ok(const struct nhca_channel *ch, const struct nhca_send_wqe *wqe)
-{
-	if (wqe->flags & ~FETCH_FLAGS || wqe->xrc_srqn)
-		return false;
-	switch (wqe->opcode) {
-	case NHCA_WR_CH_PACKET:
-		return fetch_packet_ok(ch, wqe);
-	case NHCA_WR_CH_WRITE:
-	case NHCA_WR_CH_READ:
-	case NHCA_WR_CH_CANCEL:
-	case NHCA_WR_CH_PROBE:
-	case NHCA_WR_CH_FENCE:
-	case NHCA_WR_CH_MOVE:
-		return !wqe->num_sge && !wqe->inline_len && !(wqe->flags & NHCA_SEND_INLINE);
-	default:
-		return false;
-	}
-}
-
-/* Return: true if @len bytes from @pvo on do not extend beyond the end of the PVO's table. */
-static bool fetch_pvo_ok(u64 pvo, u32 len)
-{
-	return !len || nhca_pvo_add(pvo, len - 1);
-}
-
-/* Check that offset and length of a write select whole packets of the transfer. */
-static bool fetch_part_ok(const struct nhca_rcxt_wr *wr)
-{
-	u32 end = wr->offset + wr->length;
-
-	if (!(wr->flags & NHCA_RCXT_WR_RETRANSMIT))
-		return !wr->offset && wr->length == wr->total;
-	return !(wr->offset % wr->segment) && wr->length <= wr->total &&
-	       wr->offset <= wr->total - wr->length && (wr->length || !wr->total) &&
-	       (end == wr->total || !(end % wr->segment));
-}
-
-/* Return: true if work requests of this kind can name a part of a transfer. */
-static bool fetch_parts(u8 opcode)
-{
-	return opcode == NHCA_WR_CH_WRITE || opcode == NHCA_WR_CH_MOVE;
-}
-
-/* Return: the segment of ch->wqe if the program lets the kernel choose it. */
-static u32 fetch_segment(const struct nhca_channel *ch)
-{
-	u32 segment = nhca_channel_segment(ch->dev);
-
-	return ch->wqe->opcode != NHCA_WR_CH_MOVE ? segment :
-	       max(segment - NHCA_MOVE_HEADER, NHCA_RCXT_MIN_SEGMENT);
-}
-
-/* Return: true if the transfer is valid, but needs too many packets with the current MTU. */
-static bool fetch_too_short(const struct nhca_channel *ch, const struct nhca_rcxt_wr *wr)
-{
-	return wr->total <= NHCA_RCXT_MAX_LEN && wr->segment == fetch_segment(ch) &&
-	       nhca_rcxt_packets(wr->total, wr->segment) > NHCA_RCXT_MAX_PACKETS;
-}
-
-/* Check the struct nhca_rcxt_wr of a work request, and replace a segment of 0 by the default. */
-static bool fetch_rcxt_ok(const struct nhca_channel *ch, u8 opcode, struct nhca_rcxt_wr *wr)
-{
-	bool again = wr->flags & NHCA_RCXT_WR_RETRANSMIT;
-
-	if (wr->reserved || !wr->tid || (wr->notify & ~FETCH_NOTIFY) ||
-	    (wr->flags & ~NHCA_RCXT_WR_RETRANSMIT) || (again && !fetch_parts(opcode)) ||
-	    (opcode == NHCA_WR_CH_MOVE && !(wr->notify & NHCA_NOTIFY_INITIATOR)))
-		return false;
-	if (opcode == NHCA_WR_CH_CANCEL)
-		return true;
-	if (opcode == NHCA_WR_CH_FENCE)
-		return !(wr->local_pvo | wr->remote_pvo | wr->total | wr->offset | wr->length |
-			 wr->segment | wr->notify | wr->flags);
-	if (!wr->segment && !again && opcode != NHCA_WR_CH_PROBE)
-		wr->segment = fetch_segment(ch);
-	/*
-	 * If only the current MTU makes the number of packets too large, fetch_execute() completes
-	 * the work request with EMSGSIZE.
-	 */
-	if (!nhca_rcxt_sizes_ok(wr->total, wr->segment) &&
-	    (opcode == NHCA_WR_CH_PROBE || !fetch_too_short(ch, wr)))
-		return false;
-	if (opcode == NHCA_WR_CH_PROBE)
-		return !(wr->offset % wr->segment) && (wr->offset < wr->total || !wr->offset);
-	return (!fetch_parts(opcode) || fetch_part_ok(wr)) &&
-	       fetch_pvo_ok(wr->local_pvo, wr->total) && fetch_pvo_ok(wr->remote_pvo, wr->total);
 }
 
 /* Return: the address vector of the peer, protected by RCU; NULL: ah_id is not valid. */
@@ -430,10 +329,9 @@ static enum nhca_fetched fetch_late(struct nhca_channel *ch, int err)
 	case -EAGAIN:
 	case -EBUSY:
 		/*
-		 * The entry is fetched again after one of these events: a turn of this channel ends
-		 * the transfer that the rCxt still sends; packets release the pages of a write,
-		 * which kicks the channel; a CPU ends its copy for an earlier transfer (-EAGAIN),
-		 * and kicks the channel.
+		 * The entry is fetched again when transfers that the rCxt sends have ended in a
+		 * turn of this channel, or when a kick says that pages are released, or that no
+		 * CPU copies payload (-EAGAIN).  Peers begin nothing meanwhile (nhca_rcxt_want()).
 		 */
 		return fetch_wait(ch);
 	case -EALREADY:
@@ -606,8 +504,8 @@ static bool fetch_cancelling(const struct nhca_channel *ch)
 }
 
 /*
- * Return: true if copies that fetch_cancel_begin() has found on the rCxt have not ended.  The end
- * of these copies kicks the channel.
+ * Return: true if copies that fetch_cancel_begin() has found on the rCxt have not ended; their end
+ * kicks the channel.  Payload of a later transfer is not included.
  */
 static bool fetch_copying(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
@@ -653,10 +551,7 @@ static bool fetch_flush_cancel(struct nhca_channel *ch, const struct nhca_send_w
 {
 	struct nhca_rcxt_id id = nhca_rcxt_id_of(READ_ONCE(slot->chan.local_rcxt));
 
-	/*
-	 * also wait for copies if the rCxt refuses the cancel, because the completion does not
-	 * report the refusal
-	 */
+	/* also if the rCxt refuses the cancel, because the completion does not report that */
 	if (!fetch_cancelling(ch) && fetch_cancel_begin(ch, &id, READ_ONCE(slot->rcxt[0].tid)))
 		ch->cancelling = true;
 	if (fetch_copying(ch, &id))

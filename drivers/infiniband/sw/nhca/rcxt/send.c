@@ -386,7 +386,8 @@ static enum nhca_fetched send_fetch(struct nhca_channel *ch)
 
 /*
  * Execute work requests and send packets of transfers alternately, until they have cost @left
- * units.  So neither delays the other (reference US 8,023,417: packet mode and RDMA interleaved).
+ * units.  So a long transfer does not delay small messages, and small messages do not delay a
+ * transfer (reference US 8,023,417: packet mode and RDMA interleaved).
  * Return: true if there may be more to do; false if a later doorbell, packet or kick will call
  * nhca_drr_ready() when there is more to do.
  */

@@ -4,8 +4,8 @@
  * the group at the IP layer.
  *
  * Readers use RCU.  Writers hold RTNL, which is required to join a group.  A verb that takes RTNL
- * cannot deadlock, because no code that holds RTNL waits for a verb: the unregistration of a
- * device, which waits for verbs, runs without RTNL.
+ * cannot deadlock, because no code that holds RTNL waits for a verb.  The unregistration of a
+ * device waits for verbs, but runs without RTNL.
  */
 #include <linux/igmp.h>
 #include <linux/inetdevice.h>

@@ -55,8 +55,8 @@ static u32 nhca_piggyback_rtt(const struct nhca_qp *qp)
 /*
  * Count a late or missing reply.  @waited: an ACK waited for the reply.
  *
- * Requester and responder write the counts under different locks.  If an update is lost, ACKs only
- * begin to wait, or stop waiting, after another number of replies.
+ * Requester and responder write the counts under different locks.  A lost update is harmless: it
+ * only changes the number of replies after which ACKs begin to wait, or stop waiting.
  */
 static void nhca_piggyback_late(struct nhca_piggyback *piggyback, bool waited)
 {
