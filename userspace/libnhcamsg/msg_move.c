@@ -526,6 +526,8 @@ void msg_moves_forget(struct msg_peer *peer)
 	struct msg_peer *other;
 	uint32_t i, l;
 
+	if (!ep->moves)
+		return;
 	msg_moves_collect(peer);
 	forget_ops(&peer->awaiting, peer);
 	for (i = 0; i < peer->num_routes; i++)
