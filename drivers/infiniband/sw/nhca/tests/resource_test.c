@@ -94,12 +94,14 @@ static void limit_test(struct kunit *test)
 	struct ib_flow_attr rule = { .type = IB_FLOW_ATTR_NORMAL };
 	struct ib_dm_alloc_attr dm = { .length = PAGE_SIZE };
 	struct qp_fixture *f = test->priv;
-	struct nhca_user *user = nhca_user_get(&f->dev->users, 4711);
 	struct nhca_ucontext *uc = kunit_kzalloc(test, sizeof(*uc), GFP_KERNEL);
+	struct nhca_user *user;
 	struct in6_addr addr;
 	union ib_gid group;
 
 	KUNIT_ASSERT_NOT_NULL(test, uc);
+	nhca_users_init(&f->dev->users);
+	user = nhca_user_get(&f->dev->users, 4711);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(user));
 	uc->user = user;
 	f->qp->owner = user;
