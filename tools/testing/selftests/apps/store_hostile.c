@@ -67,9 +67,12 @@ static bool begin(struct end *e, const char *server)
 		.initiator_depth = RDMA_MAX_INIT_DEPTH, .retry_count = 7, .rnr_retry_count = 7,
 	};
 
+	/* rdma_create_ep() writes the CQs that it creates into the attributes */
+	struct ibv_qp_init_attr copy = attr;
+
 	memset(e, 0, sizeof(*e));
 	if (rdma_getaddrinfo(server, "4792", &hints, &info) ||
-	    rdma_create_ep(&e->id, info, NULL, &attr))
+	    rdma_create_ep(&e->id, info, NULL, &copy))
 		return false;
 	e->mr = rdma_reg_msgs(e->id, e, sizeof(*e));
 	return e->mr && !rdma_connect(e->id, &param);
