@@ -507,6 +507,8 @@ static inline __u64 nhca_ring_bytes(__u32 entries, __u32 stride)
 #define NHCA_FEATURE_DIRECT	(1u << 8)
 /* Third-party transfers: NHCA_WR_CH_MOVE, NHCA_METHOD_CHANNEL_TARGET */
 #define NHCA_FEATURE_MOVE	(1u << 9)
+/* Watches of the process's memory: NHCA_OBJECT_WATCH_SET */
+#define NHCA_FEATURE_WATCH	(1u << 10)
 
 /**
  * struct nhca_alloc_ucontext_resp - response of IB_USER_VERBS_CMD_GET_CONTEXT

@@ -71,12 +71,14 @@ enum nhca_qp_recv_doorbell_attrs {
 /* ---- channels ---- */
 
 /*
- * Objects of this driver: a handle of job memory (for channels), and a pool of memory blocks (for
- * regions of files).  Closing a uverbs file destroys the objects that were made through this file.
+ * Objects of this driver: a handle of job memory (for channels), a pool of memory blocks (for
+ * regions of files), and a set of watches of the process's memory.  Closing a uverbs file destroys
+ * the objects that were made through this file.
  */
 enum nhca_objects {
 	NHCA_OBJECT_JOB_MEM = (1U << UVERBS_ID_NS_SHIFT),
 	NHCA_OBJECT_DIRECT_POOL,
+	NHCA_OBJECT_WATCH_SET,
 };
 
 enum nhca_job_mem_methods {
@@ -225,6 +227,51 @@ enum nhca_mr_direct_query_attrs {
 
 enum nhca_mr_direct_sync_attrs {
 	NHCA_ATTR_MR_DIRECT_SYNC_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
+};
+
+/* ---- watches of the process's memory (NHCA_FEATURE_WATCH) ---- */
+
+enum nhca_watch_set_methods {
+	NHCA_METHOD_WATCH_SET_ALLOC = (1U << UVERBS_ID_NS_SHIFT),
+	NHCA_METHOD_WATCH_SET_FREE,
+	NHCA_METHOD_WATCH_ADD,
+	NHCA_METHOD_WATCH_DEL,
+};
+
+/*
+ * NHCA_METHOD_WATCH_SET_ALLOC: make a set of watches of the calling process.  SLOTS __u32: 1 to
+ * NHCA_MAX_WATCH_SLOTS; RESP is a struct nhca_watch_set_resp.  ENOMEM: no memory, or
+ * RLIMIT_MEMLOCK would be exceeded.
+ */
+enum nhca_watch_set_alloc_attrs {
+	NHCA_ATTR_WATCH_SET_ALLOC_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
+	NHCA_ATTR_WATCH_SET_ALLOC_SLOTS,
+	NHCA_ATTR_WATCH_SET_ALLOC_RESP,
+};
+
+/* NHCA_METHOD_WATCH_SET_FREE: end all watches of a set; its words become NHCA_WATCH_CHANGED */
+enum nhca_watch_set_free_attrs {
+	NHCA_ATTR_WATCH_SET_FREE_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
+};
+
+/*
+ * NHCA_METHOD_WATCH_ADD: watch a range of the process's memory, as the enum nhca_watch describes.
+ * SLOT __u32: an earlier watch in this slot ends; ADDR, LENGTH __u64: memory need not be mapped
+ * there.  EINVAL: no such slot, or an impossible range; EPERM: another process made the set;
+ * EDQUOT: the user would have more than the share of one user (module parameter user_share);
+ * ENOMEM: no memory, or the device has its maximum of watches.
+ */
+enum nhca_watch_add_attrs {
+	NHCA_ATTR_WATCH_ADD_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
+	NHCA_ATTR_WATCH_ADD_SLOT,
+	NHCA_ATTR_WATCH_ADD_ADDR,
+	NHCA_ATTR_WATCH_ADD_LENGTH,
+};
+
+/* NHCA_METHOD_WATCH_DEL: end a watch.  SLOT __u32.  EINVAL: no such slot; ENOENT: not in use */
+enum nhca_watch_del_attrs {
+	NHCA_ATTR_WATCH_DEL_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
+	NHCA_ATTR_WATCH_DEL_SLOT,
 };
 
 #endif /* NHCA_USER_IOCTL_CMDS_H */

@@ -257,6 +257,39 @@ struct nhca_direct_info {
 	__aligned_u64 flushes;
 };
 
+/* Maximum number of slots of a set of watches */
+#define NHCA_MAX_WATCH_SLOTS		65536
+
+/**
+ * enum nhca_watch - the word of a slot in a set of watches
+ * @NHCA_WATCH_CHANGED: the pages of the range may have changed since NHCA_METHOD_WATCH_ADD, or the
+ *                    slot has no watch
+ * @NHCA_WATCH_SAME:  no page of the range has changed since NHCA_METHOD_WATCH_ADD
+ *
+ * The kernel stores CHANGED before it changes which page an address of the range maps, or what the
+ * process may do with it, so before the system call that causes the change returns: munmap(),
+ * mremap(), mmap() over the range, mprotect(), madvise(), truncation of a file.  It may also store
+ * CHANGED without a change.  fork() is no change.  A process that adds a watch, then registers the
+ * range, and then finds SAME, has registered the pages that the range maps.
+ */
+enum nhca_watch {
+	NHCA_WATCH_CHANGED	= 0,
+	NHCA_WATCH_SAME		= 1,
+};
+
+/**
+ * struct nhca_watch_set_resp - how to map the words of a set: NHCA_ATTR_WATCH_SET_ALLOC_RESP
+ * @offset: for mmap() on the uverbs file: MAP_SHARED, PROT_READ
+ * @size:   bytes to map
+ *
+ * The words are an array of __u32, one for each slot.  A child of fork() does not inherit the
+ * mapping.
+ */
+struct nhca_watch_set_resp {
+	__aligned_u64 offset;
+	__aligned_u64 size;
+};
+
 /* ---- receive FIFO of a channel ---- */
 
 /* Bytes of a slot of the receive FIFO, and of its payload */

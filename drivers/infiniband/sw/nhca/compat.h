@@ -33,6 +33,13 @@
 #define IB_WC_ATOMIC_WRITE		9
 #endif
 
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+#include <linux/mm.h>
+/* The caller holds mmap_lock for writing. */
+#define vm_flags_mod(vma, set, clear) \
+	((vma)->vm_flags = ((vma)->vm_flags | (set)) & ~(clear))
+#endif
+
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
 #define NHCA_OLD_GSO	/* linux/netdevice.h declares skb_gso_segment() */
 #endif

@@ -59,6 +59,8 @@
  * with 2 MiB each, the maximum of one QP (transport/deferral.c)
  */
 #define NHCA_MAX_DEFERRED	(128U << 20)
+/* Watches of memory: one for each region that a cache of registrations can have */
+#define NHCA_MAX_WATCHES	NHCA_MAX_MR
 /*
  * Regions of job memory on the host.  Each region has its own key in a table of TCEs.  The maximum
  * is half the number of keys of a table, so even if all regions are in one table, half of its keys

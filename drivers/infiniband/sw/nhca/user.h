@@ -38,6 +38,7 @@ struct nhca_txq;
  * @NHCA_POOL_GROUPS: multicast groups that are joined
  * @NHCA_POOL_RULES: flow steering rules
  * @NHCA_POOL_DEFERRED: bytes of packets that wait for on-demand pages or disks
+ * @NHCA_POOL_WATCHES: watches of memory (memory/watch.h)
  * @NHCA_POOL_JOB_MEM: regions of job memory; a pool of the host
  * @NHCA_POOL_PVOS: bytes of protocol virtual offsets (memory/tce.h); a pool of the host
  * @NHCA_POOL_TCE_TABLES: tables of TCEs that were taken into use; a pool of the host
@@ -58,6 +59,7 @@ enum nhca_pool {
 	NHCA_POOL_GROUPS,
 	NHCA_POOL_RULES,
 	NHCA_POOL_DEFERRED,
+	NHCA_POOL_WATCHES,
 	NHCA_POOL_JOB_MEM,
 	NHCA_POOL_PVOS,
 	NHCA_POOL_TCE_TABLES,

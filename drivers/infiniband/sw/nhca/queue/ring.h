@@ -213,12 +213,21 @@ void *nhca_shared_alloc(struct nhca_ucontext *uc, size_t size, struct nhca_users
 			struct rdma_user_mmap_entry **entry);
 
 /**
+ * nhca_shared_protect - let processes only read memory of nhca_shared_alloc()
+ * @entry: mmap entry of the memory, which no process can know yet
+ *
+ * A child of fork() does not inherit the mapping.
+ * Context: any.
+ */
+void nhca_shared_protect(struct rdma_user_mmap_entry *entry);
+
+/**
  * nhca_mmap - ib_device_ops.mmap: map memory of nhca_shared_alloc() into a process
  * @ibuc: the user context that the memory was allocated for
  * @vma:  shared mapping with the length of the memory
  * Context: process, mmap_lock held.
  * Return: 0; -EINVAL: there is no memory at the offset of @vma, @vma has another length, or @vma is
- * a private mapping; errors of remap_vmalloc_range().
+ * a private mapping; -EPERM: a mapping for writing after nhca_shared_protect(); errors of remap_vmalloc_range().
  */
 int nhca_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma);
 

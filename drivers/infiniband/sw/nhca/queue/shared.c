@@ -40,6 +40,7 @@
  *         address space of the process
  * @users: pools of the device that get @size bytes back; NULL: the memory is not device memory
  * @user:  account to which @size bytes of device memory are charged; counted; or NULL
+ * @protected: processes only read the memory
  */
 struct nhca_shared_mem {
 	struct rdma_user_mmap_entry entry;
@@ -49,6 +50,7 @@ struct nhca_shared_mem {
 	struct mm_struct *mm;
 	struct nhca_users *users;
 	struct nhca_user *user;
+	bool protected;
 };
 
 static struct nhca_shared_mem *to_shared_mem(struct rdma_user_mmap_entry *entry)
@@ -247,6 +249,11 @@ void *nhca_shared_alloc(struct nhca_ucontext *uc, size_t size, struct nhca_users
 	return sm->mem;
 }
 
+void nhca_shared_protect(struct rdma_user_mmap_entry *entry)
+{
+	to_shared_mem(entry)->protected = true;
+}
+
 /* ---- operations of the RDMA core ---- */
 
 int nhca_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
@@ -259,7 +266,13 @@ int nhca_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 	entry = rdma_user_mmap_entry_get(ibuc, vma);
 	if (!entry)
 		return -EINVAL;
-	err = remap_vmalloc_range(vma, to_shared_mem(entry)->mem, 0);
+	if (to_shared_mem(entry)->protected && vma->vm_flags & VM_WRITE) {
+		err = -EPERM;
+	} else {
+		err = remap_vmalloc_range(vma, to_shared_mem(entry)->mem, 0);
+		if (!err && to_shared_mem(entry)->protected)
+			vm_flags_mod(vma, VM_DONTCOPY, VM_MAYWRITE);
+	}
 	rdma_user_mmap_entry_put(entry);
 	return err;
 }

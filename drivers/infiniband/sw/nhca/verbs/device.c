@@ -12,6 +12,7 @@
 #include "verbs.h"
 #include "../direct/direct.h"
 #include "../memory/memory.h"
+#include "../memory/watch.h"
 #include "../net/net.h"
 #include "../rcxt/rcxt.h"
 
@@ -168,7 +169,8 @@ static const struct nhca_alloc_ucontext_resp nhca_ucontext_resp = {
 	.features = NHCA_FEATURE_LOCAL_OPS | NHCA_FEATURE_CHANNELS | NHCA_FEATURE_FLUSH |
 		    NHCA_FEATURE_XRC | NHCA_FEATURE_RATE_LIMIT | NHCA_FEATURE_RAW |
 		    NHCA_FEATURE_RING_MEM | NHCA_FEATURE_FENCE | NHCA_FEATURE_MOVE |
-		    (NHCA_HAS_DIRECT ? NHCA_FEATURE_DIRECT : 0),
+		    (NHCA_HAS_DIRECT ? NHCA_FEATURE_DIRECT : 0) |
+		    (NHCA_HAS_WATCHES ? NHCA_FEATURE_WATCH : 0),
 };
 
 int nhca_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)

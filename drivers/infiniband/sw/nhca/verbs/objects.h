@@ -293,6 +293,9 @@ extern const struct uapi_definition nhca_doorbell_defs[];
 /* job.c */
 extern const struct uapi_definition nhca_job_defs[];
 
+/* watch.c */
+extern const struct uapi_definition nhca_watch_defs[];
+
 /* direct.c */
 extern const struct uapi_definition nhca_direct_defs[];
 

@@ -21,6 +21,7 @@ const struct uapi_definition nhca_uapi_defs[] = {
 	UAPI_DEF_CHAIN(nhca_direct_defs),
 	UAPI_DEF_CHAIN(nhca_dm_defs),
 	UAPI_DEF_CHAIN(nhca_pd_defs),
+	UAPI_DEF_CHAIN(nhca_watch_defs),
 	{}
 };
 
