@@ -57,6 +57,8 @@ int nhcadv_query_device(struct ibv_context *context, struct nhcadv_device_attr *
 	*attr = (struct nhcadv_device_attr){};
 	if (to_nctx(context)->features & NHCA_FEATURE_DIRECT)
 		attr->caps |= NHCADV_DEVICE_DIRECT;
+	if (to_nctx(context)->features & NHCA_FEATURE_WATCH)
+		attr->caps |= NHCADV_DEVICE_REG_CACHE;
 	if (nhca_check_channels(context))
 		return 0;
 

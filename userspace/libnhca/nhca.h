@@ -32,6 +32,8 @@ struct nhca_context {
 	uint32_t features;
 };
 
+struct nhca_reg_cache;
+
 /**
  * struct nhca_td - a thread domain: one thread at a time uses the objects in it
  * @td:    part of libibverbs
@@ -50,6 +52,7 @@ struct nhca_td {
  * @alloc, @free: parent domain: allocators of the application for memory of rings, or NULL
  * @context: parent domain: argument of @alloc and @free
  * @users: protection domain: number of its parent domains.  Parent domain: number of queues in it
+ * @cache: protection domain: its cache of registrations (reg_cache.c), or NULL
  */
 struct nhca_pd {
 	struct ibv_pd pd;
@@ -60,6 +63,7 @@ struct nhca_pd {
 	void (*free)(struct ibv_pd *pd, void *context, void *ptr, uint64_t type);
 	void *context;
 	atomic_uint users;
+	_Atomic(struct nhca_reg_cache *) cache;
 };
 
 /**

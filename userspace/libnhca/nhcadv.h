@@ -35,6 +35,7 @@ enum nhcadv_device_caps {
 	NHCADV_DEVICE_FENCE	= 1 << 1,	/* the device supports nhcadv_wr_fence() */
 	NHCADV_DEVICE_DIRECT	= 1 << 2,	/* regions of files: nhcadv_direct_reg_file() */
 	NHCADV_DEVICE_MOVE	= 1 << 3,	/* third-party transfers: nhcadv_wr_move() */
+	NHCADV_DEVICE_REG_CACHE	= 1 << 4,	/* nhcadv_reg_cached() keeps registrations */
 };
 
 /**
@@ -622,5 +623,7 @@ static inline void nhcadv_wr_move_again(struct nhcadv_qp_ex *qp, const struct nh
 
 /* Completions and frames */
 #include "nhcadv_completion.h"
+/* A cache of registrations */
+#include "nhcadv_reg_cache.h"
 
 #endif /* NHCADV_H */

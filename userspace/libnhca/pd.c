@@ -10,6 +10,7 @@
 #include <infiniband/cmd_write.h>
 
 #include "nhca.h"
+#include "reg_cache.h"
 
 struct ibv_pd *nhca_alloc_pd(struct ibv_context *context)
 {
@@ -48,6 +49,9 @@ int nhca_dealloc_pd(struct ibv_pd *ibpd)
 	if (pd->of)
 		return dealloc_parent_domain(pd);
 
+	ret = nhca_reg_cache_free(pd);
+	if (ret)
+		return ret;
 	ret = ibv_cmd_dealloc_pd(ibpd);
 	if (!ret)
 		free(pd);
@@ -147,5 +151,7 @@ struct ibv_pd *nhca_import_pd(struct ibv_context *context, uint32_t pd_handle)
 
 void nhca_unimport_pd(struct ibv_pd *ibpd)
 {
+	/* a registration in use keeps its cache */
+	nhca_reg_cache_free(to_npd(ibpd));
 	free(to_npd(ibpd));
 }

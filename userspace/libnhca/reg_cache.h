@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The cache of registrations: what its files share.
+ *
+ * reg_cache.c has the calls of nhcadv_reg_cache.h, reg_index.c finds the registrations of an
+ * address, watch.c has the kernel's watches.
+ */
+#ifndef NHCA_REG_CACHE_H
+#define NHCA_REG_CACHE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <ccan/list.h>
+
+#include "nhca.h"
+#include "nhcadv_reg_cache.h"
+
+/* ---- watch.c ---- */
+
+/* Slots of a set: the maximum number of registrations in a cache.  The words have 16 KiB. */
+#define NHCA_WATCH_SLOTS	4096
+
+/**
+ * struct nhca_watch_set - the kernel's watches of memory of this process
+ * @context: the device
+ * @handle:  of the kernel object
+ * @words:   one word for each slot, NHCA_WATCH_*; the kernel writes them
+ * @size:    bytes of the mapping @words
+ * @parent:  a word that is 1 in the process that made the set, and 0 in its children: they have
+ *           other memory than the words are about, and have not mapped the words
+ */
+struct nhca_watch_set {
+	struct ibv_context *context;
+	uint32_t handle;
+	const uint32_t *words;
+	size_t size;
+	const uint32_t *parent;
+};
+
+/** nhca_watch_init - make a set.  Return: 0 or an errno */
+int nhca_watch_init(struct nhca_watch_set *set, struct ibv_context *context);
+
+/** nhca_watch_fini - free a set; in a child of fork(): free nothing of the kernel */
+void nhca_watch_fini(struct nhca_watch_set *set);
+
+/** nhca_watch_add - watch a range, instead of the range that the slot has.  Return: 0 or errno */
+int nhca_watch_add(struct nhca_watch_set *set, uint32_t slot, uintptr_t start, size_t length);
+
+/** nhca_watch_del - end a watch, if the slot has one */
+void nhca_watch_del(struct nhca_watch_set *set, uint32_t slot);
+
+/* Return: true if the pages of the slot's range are the same as when nhca_watch_add() returned. */
+static inline bool nhca_watch_same(const struct nhca_watch_set *set, uint32_t slot)
+{
+	return atomic_load_explicit((const _Atomic(uint32_t) *)&set->words[slot],
+				    memory_order_acquire) == NHCA_WATCH_SAME;
+}
+
+/* Return: false in a child of fork() */
+static inline bool nhca_watch_mine(const struct nhca_watch_set *set)
+{
+	return *(const volatile uint32_t *)set->parent;
+}
+
+/* ---- reg_index.c ---- */
+
+/* The address space consists of segments of 4 GiB, each with a vector of 256 fragments. */
+#define NHCA_FRAGMENT_SHIFT	24
+#define NHCA_FRAGMENT_SIZE	((size_t)1 << NHCA_FRAGMENT_SHIFT)
+#define NHCA_SEGMENT_SHIFT	32
+#define NHCA_FRAGMENTS		(1 << (NHCA_SEGMENT_SHIFT - NHCA_FRAGMENT_SHIFT))
+#define NHCA_SEGMENT_HASH	64
+
+/**
+ * struct nhca_fragment - 16 MiB of the address space
+ * @links:  struct nhca_reg_link: the registrations that have bytes of the fragment
+ * @misses: misses since the last registration of a whole fragment
+ * @wait:   number of misses before a whole fragment is registered: doubled when a registration of a
+ *          whole fragment fails or loses its pages, because the neighbors of the caller's memory
+ *          are not for registration
+ */
+struct nhca_fragment {
+	struct list_head links;
+	uint32_t misses;
+	uint32_t wait;
+};
+
+/**
+ * struct nhca_segment - 4 GiB of the address space
+ * @next:      next segment with the same hash
+ * @number:    first address, in units of 4 GiB
+ * @fragments: its fragments; NULL: no memory of the fragment was registered
+ */
+struct nhca_segment {
+	struct nhca_segment *next;
+	uint64_t number;
+	struct nhca_fragment *fragments[NHCA_FRAGMENTS];
+};
+
+/**
+ * struct nhca_reg_index - the registrations by address
+ * @segments: hash of segments
+ */
+struct nhca_reg_index {
+	struct nhca_segment *segments[NHCA_SEGMENT_HASH];
+};
+
+struct nhca_reg;
+
+/**
+ * struct nhca_reg_link - a registration in one of its fragments
+ * @node: in nhca_fragment.links
+ * @reg:  the registration
+ */
+struct nhca_reg_link {
+	struct list_node node;
+	struct nhca_reg *reg;
+};
+
+/**
+ * struct nhca_reg - a registration
+ * @pub:    the public part
+ * @cache:  its cache; NULL: it is not in a cache, and its release deregisters it
+ * @start, @length: the range, in whole pages
+ * @access: IBV_ACCESS_*
+ * @whole:  the range was enlarged beyond what a caller needed
+ * @dead:   not in the index: the last release deregisters it
+ * @slot:   slot of its watch
+ * @uses:   number of callers that use it
+ * @idle:   number of ticks since the last use
+ * @lru:    in nhca_reg_cache.idle, if @uses is 0; or in a list of registrations to free
+ * @nlinks: number of @links: of fragments
+ * @links:  in the fragments
+ */
+struct nhca_reg {
+	struct nhcadv_cached_mr pub;
+	struct nhca_reg_cache *cache;
+	uintptr_t start;
+	size_t length;
+	int access;
+	bool whole;
+	bool dead;
+	uint32_t slot;
+	uint32_t uses;
+	uint32_t idle;
+	struct list_node lru;
+	uint32_t nlinks;
+	struct nhca_reg_link links[];
+};
+
+/** nhca_reg_alloc - Return: a registration of a range that is not made yet; NULL: no memory */
+struct nhca_reg *nhca_reg_alloc(uintptr_t start, size_t length, int access);
+
+/** nhca_index_fragment - Return: the fragment of an address, made if need be; NULL: no memory */
+struct nhca_fragment *nhca_index_fragment(struct nhca_reg_index *index, uintptr_t addr);
+
+/** nhca_index_find - Return: a registration of the bytes with these rights; NULL: none */
+struct nhca_reg *nhca_index_find(struct nhca_reg_index *index, uintptr_t addr, size_t length,
+				 int access);
+
+/** nhca_index_add - add a registration to its fragments.  Return: 0 or ENOMEM */
+int nhca_index_add(struct nhca_reg_index *index, struct nhca_reg *reg);
+
+/** nhca_index_del - remove a registration */
+void nhca_index_del(struct nhca_reg *reg);
+
+/** nhca_index_fini - free an index without registrations */
+void nhca_index_fini(struct nhca_reg_index *index);
+
+/* ---- reg_cache.c ---- */
+
+/**
+ * nhca_reg_cache_free - free the cache of a protection domain that is to be deallocated
+ * @pd: the protection domain
+ * Return: 0, or EBUSY if a registration is in use.
+ */
+int nhca_reg_cache_free(struct nhca_pd *pd);
+
+#endif /* NHCA_REG_CACHE_H */
