@@ -108,13 +108,22 @@ static void drop(struct nhca_reg *reg, struct list_head *gone)
 	list_add_tail(gone, &reg->lru);
 }
 
+/* Enlarge no registration of a fragment for some more misses. */
+static void enlarge_later(struct nhca_fragment *f)
+{
+	f->size = 0;
+	f->misses = 0;
+	if (f->wait < MAX_WAIT)
+		f->wait *= 2;
+}
+
 /* The pages of a registration may have changed. */
 static void drop_changed(struct nhca_reg *reg, struct list_head *gone)
 {
 	struct nhca_fragment *f = nhca_index_fragment(&reg->cache->index, reg->start);
 
-	if (reg->whole && f && f->wait < MAX_WAIT)
-		f->wait *= 2;
+	if (reg->whole && f)
+		enlarge_later(f);
 	reg->cache->info.changed++;
 	drop(reg, gone);
 }
@@ -507,37 +516,53 @@ static bool may_enlarge(void)
 #endif
 }
 
+/* Return: true if an aligned block of @size bytes contains the range and more. */
+static bool in_block(uintptr_t start, size_t length, size_t size)
+{
+	return length < size && (start ^ (start + length - 1)) < size;
+}
+
 /*
- * Decide whether to register the whole fragment of a range: with the second miss in it.
- * Return: the fragment's length; 0: register only the range.
+ * Decide whether to register the neighbors of a range as well: from the second miss in the fragment
+ * on.  No registration is evicted for them.
+ * Return: size of the aligned block to register; 0: register only the range.
  */
 static size_t enlarge(struct nhca_reg_cache *cache, uintptr_t start, size_t length)
 {
-	size_t fragment = cache->attr.fragment;
+	size_t size = cache->attr.fragment;
 	struct nhca_fragment *f;
 
-	if (!fragment || !may_enlarge() || fragment > cache->attr.max_bytes ||
-	    (start ^ (start + length - 1)) >= fragment)
+	if (!size || !may_enlarge())
 		return 0;
 	f = nhca_index_fragment(&cache->index, start);
 	if (!f || ++f->misses <= f->wait)
 		return 0;
-	f->misses = 0;
-	return fragment;
+	if (f->size && f->size < size)
+		size = f->size;
+	if (!in_block(start, length, size) || cache->info.bytes + size > cache->attr.max_bytes)
+		return 0;
+	return size;
 }
 
-static void enlarge_failed(struct nhca_reg_cache *cache, uintptr_t start)
+/* A block of @size bytes cannot be registered.  Return: the size to try next; 0: none. */
+static size_t shrink(struct nhca_reg_cache *cache, uintptr_t start, size_t length, size_t size)
 {
 	struct nhca_fragment *f;
 
+	size /= 4;
+	if (size < MIN_FRAGMENT || !in_block(start, length, size))
+		size = 0;
 	pthread_mutex_lock(&cache->lock);
 	f = nhca_index_fragment(&cache->index, start);
-	if (f && f->wait < MAX_WAIT)
-		f->wait *= 2;
+	if (f && size)
+		f->size = size;
+	else if (f)
+		enlarge_later(f);
 	pthread_mutex_unlock(&cache->lock);
+	return size;
 }
 
-static struct nhcadv_cached_mr *miss(struct nhca_reg_cache *cache, size_t fragment, void *addr,
+static struct nhcadv_cached_mr *miss(struct nhca_reg_cache *cache, size_t block, void *addr,
 				     size_t length, int access)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
@@ -545,11 +570,10 @@ static struct nhcadv_cached_mr *miss(struct nhca_reg_cache *cache, size_t fragme
 	uintptr_t end = ((uintptr_t)addr + length + page - 1) & ~(page - 1);
 	struct nhca_reg *reg;
 
-	if (fragment) {
-		reg = make(cache, start & ~(fragment - 1), fragment, access, true);
+	for (; block; block = shrink(cache, start, end - start, block)) {
+		reg = make(cache, start & ~(block - 1), block, access, true);
 		if (reg)
 			return &reg->pub;
-		enlarge_failed(cache, start);
 	}
 	reg = make(cache, start, end - start, access, false);
 	if (!reg && errno == ENOSPC)
@@ -563,7 +587,7 @@ struct nhcadv_cached_mr *nhcadv_reg_cached(struct ibv_pd *pd, void *addr, size_t
 	struct nhca_reg_cache *cache;
 	struct nhca_reg *reg;
 	LIST_HEAD(gone);
-	size_t fragment = 0;
+	size_t block = 0;
 
 	if (!length || (uintptr_t)addr + length < length || (access & ~IBV_ACCESS_LOCAL_WRITE)) {
 		errno = EINVAL;
@@ -580,11 +604,11 @@ struct nhcadv_cached_mr *nhcadv_reg_cached(struct ibv_pd *pd, void *addr, size_t
 		cache->info.hits++;
 	} else {
 		cache->info.misses++;
-		fragment = enlarge(cache, (uintptr_t)addr, length);
+		block = enlarge(cache, (uintptr_t)addr, length);
 	}
 	pthread_mutex_unlock(&cache->lock);
 	destroy_all(&gone);
-	return reg ? &reg->pub : miss(cache, fragment, addr, length, access);
+	return reg ? &reg->pub : miss(cache, block, addr, length, access);
 }
 
 int nhcadv_release_cached(struct nhcadv_cached_mr *cached)

@@ -75,15 +75,18 @@ static inline bool nhca_watch_mine(const struct nhca_watch_set *set)
 /**
  * struct nhca_fragment - 16 MiB of the address space
  * @links:  struct nhca_reg_link: the registrations that have bytes of the fragment
- * @misses: misses since the last registration of a whole fragment
- * @wait:   number of misses before a whole fragment is registered: doubled when a registration of a
- *          whole fragment fails or loses its pages, because the neighbors of the caller's memory
- *          are not for registration
+ * @misses: misses since a registration was last enlarged in vain
+ * @wait:   number of misses before a registration is enlarged: doubled when no size can be
+ *          registered, or an enlarged registration loses its pages, because the neighbors of the
+ *          caller's memory are not for registration
+ * @size:   bytes to enlarge to; less than the setting if a part of the fragment is not mapped; 0:
+ *          the setting
  */
 struct nhca_fragment {
 	struct list_head links;
 	uint32_t misses;
 	uint32_t wait;
+	uint32_t size;
 };
 
 /**
