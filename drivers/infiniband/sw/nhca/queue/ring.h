@@ -227,7 +227,8 @@ void nhca_shared_protect(struct rdma_user_mmap_entry *entry);
  * @vma:  shared mapping with the length of the memory
  * Context: process, mmap_lock held.
  * Return: 0; -EINVAL: there is no memory at the offset of @vma, @vma has another length, or @vma is
- * a private mapping; -EPERM: a mapping for writing after nhca_shared_protect(); errors of remap_vmalloc_range().
+ * a private mapping; -EPERM: a mapping for writing after nhca_shared_protect(); errors of
+ * remap_vmalloc_range().
  */
 int nhca_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma);
 
