@@ -35,7 +35,7 @@ memory_check "no memory is leaked" 200
 ROUNDS=100000000 reg_cache "mmap, write" > "$LIB_TMP/removed" 2>&1 &
 sleep 1
 rdma link del "$RDMA_DEV"
-if ended $! 20 && [ "$JOB_STATUS" = 1 ] && device_add "$RDMA_DEV" "$NETDEV" "$MY_IP"; then
+if ended $! 90 && [ "$JOB_STATUS" = 1 ] && device_add "$RDMA_DEV" "$NETDEV" "$MY_IP"; then
 	ok "a device can be removed while a process has a cache"
 else
 	notok "a device can be removed while a process has a cache" "status $JOB_STATUS"
