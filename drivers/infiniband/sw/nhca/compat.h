@@ -36,8 +36,10 @@
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
 #include <linux/mm.h>
 /* The caller holds mmap_lock for writing. */
-#define vm_flags_mod(vma, set, clear) \
-	((vma)->vm_flags = ((vma)->vm_flags | (set)) & ~(clear))
+static inline void vm_flags_mod(struct vm_area_struct *vma, vm_flags_t set, vm_flags_t clear)
+{
+	vma->vm_flags = (vma->vm_flags | set) & ~clear;
+}
 #endif
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)

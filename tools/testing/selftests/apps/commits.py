@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """Commits rows to a SQLite database, and checks that all committed rows are there.
 
-    commits.py write DATABASE MODE LOG [COUNT]	commit rows until COUNT or an error; append the number of each row to LOG
-                                              	after its commit; MODE is wal or delete
-    commits.py check DATABASE LOG [NUMBER]	the database is consistent, and has all rows of LOG, or up to NUMBER
+    commits.py write DATABASE MODE LOG [COUNT]
+        commits rows until COUNT or an error; appends the number of each row to LOG after its commit; MODE is wal or
+        delete
+    commits.py check DATABASE LOG [NUMBER]
+        checks that the database is consistent, and has all rows of LOG, or up to NUMBER
 
 Several rows are in a transaction, so a part of a transaction must not be there either."""
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # purpose: a file system on an attached export keeps what was synced, also if the client is killed; I/O waits for a lost server
-# tier: check
+# tier: long
 # lab: --nodes 2 --packages dmsetup,e2fsprogs,xfsprogs --timeout 400 --env ROUNDS=3
 # lab long: --nodes 2 --packages dmsetup,e2fsprogs,xfsprogs --timeout 4000 --env ROUNDS=60
 # tier long: long
