@@ -43,7 +43,8 @@
  * struct nhca_watch_set - watches of one process
  * @lock:    one call at a time.  The notifiers do not take it, because calls wait for them.
  * @mm:      address space of the process; mmgrab() reference
- * @users, @user: the pools and the account that each watch is charged to; @user is counted, or NULL
+ * @users:   pools that each watch is charged to
+ * @user:    record that each watch is charged to; counted; or NULL
  * @words:   the words, which the process can read
  * @slots:   number of words
  * @watches: struct watch, by slot; written under @lock
