@@ -793,6 +793,8 @@ static struct kunit_case rcxt_tid_cases[] = {
 	KUNIT_CASE(rcxt_tid_placed_once),
 	KUNIT_CASE(rcxt_tid_newer_during_transfer),
 	KUNIT_CASE(rcxt_tid_maps_user_share),
+	KUNIT_CASE(rcxt_tid_maps_refused),
+	KUNIT_CASE(rcxt_tid_wanted),
 	{}
 };
 

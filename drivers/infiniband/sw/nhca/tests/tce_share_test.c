@@ -186,6 +186,7 @@ static struct kunit_case share_cases[] = {
 	KUNIT_CASE(space_test),
 	KUNIT_CASE(tables_test),
 	KUNIT_CASE(table_owner_test),
+	KUNIT_CASE(slow_test),
 	{}
 };
 
