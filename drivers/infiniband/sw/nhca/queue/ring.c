@@ -68,7 +68,7 @@ static void *ring_alloc_user(struct nhca_ring *r, size_t size, struct nhca_ring_
 	user->info.stride = r->stride;
 	if (nhca_ring_is_placed(user))
 		return ring_alloc_in(r, size, user);
-	mem = nhca_shared_alloc(user->uc, size, NULL, &r->entry);
+	mem = nhca_shared_alloc(user->uc, size, NULL, false, &r->entry);
 	if (IS_ERR(mem))
 		return mem;
 	user->info.offset = rdma_user_mmap_get_offset(r->entry);

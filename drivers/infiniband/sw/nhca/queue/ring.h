@@ -200,6 +200,7 @@ void nhca_ring_free(struct nhca_ring *r);
  * @size:  bytes, a multiple of PAGE_SIZE
  * @users: NULL: the memory is for a ring.  Device memory: the pools of the device; the function
  *         charges @size bytes of NHCA_POOL_DM to @uc->user
+ * @read_only: user space can only read the memory, and a child of fork() does not inherit a mapping
  * @entry: set to the mmap entry that owns the memory.  The memory is freed after
  *         rdma_user_mmap_entry_remove(), and after the last page was unmapped.
  *
@@ -210,16 +211,7 @@ void nhca_ring_free(struct nhca_ring *r);
  * would be exceeded; with @users also an error of nhca_pool_charge().
  */
 void *nhca_shared_alloc(struct nhca_ucontext *uc, size_t size, struct nhca_users *users,
-			struct rdma_user_mmap_entry **entry);
-
-/**
- * nhca_shared_protect - let processes only read memory of nhca_shared_alloc()
- * @entry: mmap entry of the memory, which no process can know yet
- *
- * A child of fork() does not inherit the mapping.
- * Context: any.
- */
-void nhca_shared_protect(struct rdma_user_mmap_entry *entry);
+			bool read_only, struct rdma_user_mmap_entry **entry);
 
 /**
  * nhca_mmap - ib_device_ops.mmap: map memory of nhca_shared_alloc() into a process
@@ -227,7 +219,7 @@ void nhca_shared_protect(struct rdma_user_mmap_entry *entry);
  * @vma:  shared mapping with the length of the memory
  * Context: process, mmap_lock held.
  * Return: 0; -EINVAL: there is no memory at the offset of @vma, @vma has another length, or @vma is
- * a private mapping; -EPERM: a mapping for writing after nhca_shared_protect(); errors of
+ * a private mapping; -EPERM: a mapping for writing of read-only memory; errors of
  * remap_vmalloc_range().
  */
 int nhca_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma);

@@ -40,7 +40,7 @@
  *         address space of the process
  * @users: pools of the device that get @size bytes back; NULL: the memory is not device memory
  * @user:  account to which @size bytes of device memory are charged; counted; or NULL
- * @protected: processes only read the memory
+ * @read_only: user space can only read the memory
  */
 struct nhca_shared_mem {
 	struct rdma_user_mmap_entry entry;
@@ -50,7 +50,7 @@ struct nhca_shared_mem {
 	struct mm_struct *mm;
 	struct nhca_users *users;
 	struct nhca_user *user;
-	bool protected;
+	bool read_only;
 };
 
 static struct nhca_shared_mem *to_shared_mem(struct rdma_user_mmap_entry *entry)
@@ -233,13 +233,15 @@ static struct nhca_shared_mem *shared_new(size_t size, struct nhca_users *users,
 }
 
 void *nhca_shared_alloc(struct nhca_ucontext *uc, size_t size, struct nhca_users *users,
-			struct rdma_user_mmap_entry **entry)
+			bool read_only, struct rdma_user_mmap_entry **entry)
 {
 	struct nhca_shared_mem *sm;
 
 	sm = shared_new(size, users, users ? uc->user : NULL);
 	if (IS_ERR(sm))
 		return ERR_CAST(sm);
+	/* before the entry exists, because a process can guess its offset */
+	sm->read_only = read_only;
 	sm->mem = shared_pages(size);
 	if (!sm->mem || rdma_user_mmap_entry_insert(&uc->ibuc, &sm->entry, size)) {
 		shared_free(sm);
@@ -249,30 +251,24 @@ void *nhca_shared_alloc(struct nhca_ucontext *uc, size_t size, struct nhca_users
 	return sm->mem;
 }
 
-void nhca_shared_protect(struct rdma_user_mmap_entry *entry)
-{
-	to_shared_mem(entry)->protected = true;
-}
-
 /* ---- operations of the RDMA core ---- */
 
 int nhca_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 {
 	struct rdma_user_mmap_entry *entry;
-	int err;
+	struct nhca_shared_mem *sm;
+	int err = -EPERM;
 
 	mmap_assert_write_locked(vma->vm_mm);
 	/* The function refuses private mappings, and any size but the size of the memory. */
 	entry = rdma_user_mmap_entry_get(ibuc, vma);
 	if (!entry)
 		return -EINVAL;
-	if (to_shared_mem(entry)->protected && vma->vm_flags & VM_WRITE) {
-		err = -EPERM;
-	} else {
-		err = remap_vmalloc_range(vma, to_shared_mem(entry)->mem, 0);
-		if (!err && to_shared_mem(entry)->protected)
-			vm_flags_mod(vma, VM_DONTCOPY, VM_MAYWRITE);
-	}
+	sm = to_shared_mem(entry);
+	if (!sm->read_only || !(vma->vm_flags & VM_WRITE))
+		err = remap_vmalloc_range(vma, sm->mem, 0);
+	if (!err && sm->read_only)
+		vm_flags_mod(vma, VM_DONTCOPY, VM_MAYWRITE);
 	rdma_user_mmap_entry_put(entry);
 	return err;
 }

@@ -334,9 +334,9 @@ static void pool_test(struct kunit *test)
 	KUNIT_ASSERT_FALSE(test, IS_ERR(shared->uc.user));
 	/* more than a user may have */
 	KUNIT_EXPECT_EQ(test, PTR_ERR(nhca_shared_alloc(&shared->uc, NHCA_MAX_DM_SIZE,
-							&shared->users, &entry)), -EDQUOT);
+							&shared->users, false, &entry)), -EDQUOT);
 	KUNIT_EXPECT_EQ(test, dm_bytes(), 0);
-	mem = nhca_shared_alloc(&shared->uc, size, &shared->users, &entry);
+	mem = nhca_shared_alloc(&shared->uc, size, &shared->users, false, &entry);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(mem));
 	KUNIT_EXPECT_EQ(test, dm_bytes(), size);
 	KUNIT_EXPECT_NULL(test, memchr_inv(mem, 0, size));
@@ -350,7 +350,7 @@ static void pool_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, dm_bytes(), 0);
 
 	/* when a device is removed, its memory returns to the pool although the memory is mapped */
-	mem = nhca_shared_alloc(&shared->uc, size, &shared->users, &second);
+	mem = nhca_shared_alloc(&shared->uc, size, &shared->users, false, &second);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(mem));
 	addr = map(test, rdma_user_mmap_get_offset(second), size, MAP_SHARED);
 	KUNIT_ASSERT_GT(test, addr, 0);

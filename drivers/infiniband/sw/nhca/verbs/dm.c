@@ -46,7 +46,7 @@ struct ib_dm *nhca_alloc_dm(struct ib_device *ibdev, struct ib_ucontext *ibuc,
 	if (!dm)
 		return ERR_PTR(-ENOMEM);
 	dm->size = PAGE_ALIGN(attr->length);
-	dm->mem = nhca_shared_alloc(uc, dm->size, &dev->users, &dm->entry);
+	dm->mem = nhca_shared_alloc(uc, dm->size, &dev->users, false, &dm->entry);
 	if (IS_ERR(dm->mem)) {
 		err = nhca_verb_error(PTR_ERR(dm->mem));
 		kfree(dm);

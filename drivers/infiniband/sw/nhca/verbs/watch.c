@@ -47,12 +47,11 @@ static struct watch_object *watch_object_new(struct nhca_ucontext *uc, struct nh
 
 	if (!w)
 		return ERR_PTR(-ENOMEM);
-	words = nhca_shared_alloc(uc, size, NULL, &w->entry);
+	words = nhca_shared_alloc(uc, size, NULL, true, &w->entry);
 	if (IS_ERR(words)) {
 		err = PTR_ERR(words);
 		goto err_free;
 	}
-	nhca_shared_protect(w->entry);
 	w->set = nhca_watch_set_create(&dev->users, uc->user, words, slots);
 	if (IS_ERR(w->set)) {
 		err = PTR_ERR(w->set);
