@@ -65,11 +65,13 @@ static struct nhca_reg *to_reg(struct nhcadv_cached_mr *cached)
 
 /* ---- registrations that leave the cache ---- */
 
-/* Deregister, without the lock.  Return: 0 or an errno; @reg is freed also after an error. */
-static int destroy(struct nhca_reg *reg)
+/*
+ * Free the slot and the memory of a registration, without the lock.  The watch ends first, because
+ * another thread may use the slot as soon as it is free.
+ */
+static void reg_free(struct nhca_reg *reg)
 {
 	struct nhca_reg_cache *cache = reg->cache;
-	int ret = ibv_dereg_mr(reg->pub.mr);
 
 	if (cache) {
 		nhca_watch_del(&cache->watches, reg->slot);
@@ -80,6 +82,14 @@ static int destroy(struct nhca_reg *reg)
 		pthread_mutex_unlock(&cache->lock);
 	}
 	free(reg);
+}
+
+/* Deregister, without the lock.  Return: 0 or an errno; @reg is freed also after an error. */
+static int destroy(struct nhca_reg *reg)
+{
+	int ret = ibv_dereg_mr(reg->pub.mr);
+
+	reg_free(reg);
 	return ret;
 }
 
@@ -481,26 +491,20 @@ static struct nhca_reg *make(struct nhca_reg_cache *cache, uintptr_t start, size
 		ibv_dereg_mr(reg->pub.mr);
 		ret = EAGAIN;
 	}
-	pthread_mutex_lock(&cache->lock);
 	if (ret) {
-		cache->free[cache->nfree++] = reg->slot;
-		cache->info.bytes -= length;
-		cache->info.entries--;
-	} else {
-		cache->info.registrations++;
-		if (!reg->dead && nhca_index_add(&cache->index, reg))
-			reg->dead = true;
-		if (whole && !reg->dead)
-			drop_covered(cache, reg, &gone);
+		reg_free(reg);
+		errno = ret;
+		return NULL;
 	}
+	pthread_mutex_lock(&cache->lock);
+	cache->info.registrations++;
+	if (!reg->dead && nhca_index_add(&cache->index, reg))
+		reg->dead = true;
+	if (whole && !reg->dead)
+		drop_covered(cache, reg, &gone);
 	pthread_mutex_unlock(&cache->lock);
 	destroy_all(&gone);
-	if (!ret)
-		return reg;
-	nhca_watch_del(&cache->watches, reg->slot);
-	free(reg);
-	errno = ret;
-	return NULL;
+	return reg;
 }
 
 /*

@@ -38,7 +38,7 @@ struct nhca_watch_set {
 	const uint32_t *parent;
 };
 
-/** nhca_watch_init - make a set.  Return: 0 or an errno */
+/** nhca_watch_init - make a set, if the kernel has NHCA_FEATURE_WATCH.  Return: 0 or an errno */
 int nhca_watch_init(struct nhca_watch_set *set, struct ibv_context *context);
 
 /** nhca_watch_fini - free a set; in a child of fork(): free nothing of the kernel */

@@ -61,8 +61,6 @@ int nhca_watch_init(struct nhca_watch_set *set, struct ibv_context *context)
 	void *words;
 	int ret;
 
-	if (!(to_nctx(context)->features & NHCA_FEATURE_WATCH))
-		return EOPNOTSUPP;
 	set->context = context;
 	ret = map_parent(set);
 	if (ret)
