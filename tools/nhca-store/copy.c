@@ -220,7 +220,7 @@ static int connect_again(struct copy *copy)
 			return -1;
 		}
 		sleep(delay);
-		delay = delay < 5 ? 2 * delay : 10;
+		delay = client_delay(delay);
 	}
 	if (client_check_again(&copy->c, &before, !copy->read && copy->done)) {
 		warn("%s", copy->c.why);

@@ -5,7 +5,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,7 +15,6 @@
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include "export.h"
 #include "instance.h"
@@ -71,27 +70,12 @@ static int unit_of(int fd, bool block, uint32_t *unit)
 /* Return: true if the block device frees blocks. */
 static bool disk_discards(int fd)
 {
-	unsigned long long most = 0;
-	char path[80];
+	char most[32];
 	struct stat st;
-	unsigned int i;
-	FILE *file;
 
-	if (fstat(fd, &st))
-		return false;
-	/* A partition has its queue in the folder of its disk. */
-	for (i = 0; i < 2; i++) {
-		snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/%squeue/discard_max_bytes",
-			 major(st.st_rdev), minor(st.st_rdev), i ? "../" : "");
-		file = fopen(path, "re");
-		if (!file)
-			continue;
-		if (fscanf(file, "%llu", &most) != 1)
-			most = 0;
-		fclose(file);
-		break;
-	}
-	return most;
+	return !fstat(fd, &st) &&
+		disk_attribute(st.st_rdev, "queue/discard_max_bytes", most, sizeof(most)) &&
+		strtoull(most, NULL, 10);
 }
 
 void export_describe(const struct store_export *export, struct store_reply *reply)

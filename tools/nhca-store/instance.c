@@ -131,11 +131,7 @@ void instance_lost(const struct store_export *export)
 	pthread_mutex_unlock(&instance.lock);
 }
 
-/*
- * Reads an attribute of a block device from sysfs.  A partition has some of its attributes in the
- * folder of its disk.
- */
-static bool read_attribute(dev_t dev, const char *name, char *line, size_t size)
+bool disk_attribute(dev_t dev, const char *name, char *line, size_t size)
 {
 	static const char *const folders[] = { "", "../" };
 	char path[128];
@@ -157,10 +153,10 @@ static uint64_t identify_disk(uint64_t seed, dev_t dev)
 	char line[256];
 	unsigned int i;
 
-	if (read_attribute(dev, "partition", line, sizeof(line)))
+	if (disk_attribute(dev, "partition", line, sizeof(line)))
 		seed = hash(seed, line, strlen(line));
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (read_attribute(dev, names[i], line, sizeof(line)))
+		if (disk_attribute(dev, names[i], line, sizeof(line)))
 			return hash(seed, line, strlen(line));
 	return hash(seed, &dev, sizeof(dev));
 }
@@ -201,6 +197,6 @@ void instance_describe(const struct store_export *export, int fd, struct store_r
 	reply->identity = S_ISBLK(st.st_mode) ? identify_disk(seed, dev) :
 		identify_file(seed, fd, &st);
 	/* A disk that was removed and added again has another sequence number, and no cache. */
-	if (read_attribute(dev, "diskseq", line, sizeof(line)))
+	if (disk_attribute(dev, "diskseq", line, sizeof(line)))
 		reply->instance = hash(reply->instance, line, strlen(line));
 }

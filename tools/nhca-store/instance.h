@@ -6,6 +6,8 @@
 #ifndef STORE_INSTANCE_H
 #define STORE_INSTANCE_H
 
+#include <sys/types.h>
+
 #include "store.h"
 
 /**
@@ -24,5 +26,11 @@ void instance_lost(const struct store_export *export);
 
 /* Fills in the identity and the instance of an export whose file is open as @fd. */
 void instance_describe(const struct store_export *export, int fd, struct store_reply *reply);
+
+/*
+ * Reads an attribute of a block device from sysfs.  A partition has some of its attributes in the
+ * folder of its disk.  Return: false if there is none.
+ */
+bool disk_attribute(dev_t dev, const char *name, char *line, size_t size);
 
 #endif /* STORE_INSTANCE_H */

@@ -15,9 +15,6 @@
 
 #include "attach.h"
 
-/* Seconds: the longest delay between attempts */
-#define MAX_DELAY	10
-
 int reconnect_try(struct reconnect *r)
 {
 	if (client_try_connect(&r->c, r->server, TAGS))
@@ -41,7 +38,7 @@ static bool wait_delay(struct reconnect *r)
 
 	while (poll(&cancel, 1, r->delay * 1000) < 0 && errno == EINTR)
 		continue;
-	r->delay = !r->delay ? 1 : r->delay < MAX_DELAY / 2 ? 2 * r->delay : MAX_DELAY;
+	r->delay = client_delay(r->delay);
 	return !cancel.revents;
 }
 

@@ -243,6 +243,17 @@ struct store_client {
  */
 int client_try_connect(struct store_client *c, const char *server, unsigned int depth);
 
+/**
+ * client_delay - get the delay before the next attempt to connect
+ * @delay: seconds before the previous attempt; 0: there was no delay
+ *
+ * Return: seconds: 1, 2, 4, 8, then 10 for all further attempts.
+ */
+static inline unsigned int client_delay(unsigned int delay)
+{
+	return !delay ? 1 : delay < 5 ? 2 * delay : 10;
+}
+
 /* Like client_try_connect(), but an error ends the command. */
 void client_connect(struct store_client *c, const char *server, unsigned int depth);
 
