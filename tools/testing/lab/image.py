@@ -179,8 +179,10 @@ def _package_layer(release, below, packages, suite=None, fresh=False):
     def fill(root, log):
         line = f"deb {sources.mirror()} {suite} main"
         source = f"echo {shlex.quote(line)} > /etc/apt/sources.list.d/{suite}.list && " if suite else ""
+        # A kernel of an older suite is a downgrade.
+        older = "--allow-downgrades " if suite else ""
         install = (source + "apt-get update && DEBIAN_FRONTEND=noninteractive INITRD=No apt-get install -y "
-                   "--no-install-recommends --allow-downgrades " + " ".join(packages) +
+                   "--no-install-recommends " + older + " ".join(packages) +
                    " && apt-get clean && rm -rf /var/lib/apt/lists/*")
         chroot.run(f"adding to the {release} image: {' '.join(packages)}",
                    [layer / "root" for layer in below], root, {}, install, log, network=True)

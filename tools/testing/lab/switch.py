@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The Ethernet between three or more user-mode guests: a process that forwards frames between the guests' sockets.
+With a single guest it discards all frames.
 
 Arguments: numbers of the file descriptors, one for each guest. A socket keeps the boundaries of frames. A send waits
 while the receiver's socket is full, so that the switch loses no frame."""
