@@ -31,14 +31,16 @@ class Guest:
         self.started = None
         self.judged = None                  # length of the console log before ask(); None: all of it
 
-    def command(self, kernel, initrd, disks, accel, network, options):
-        """The complete QEMU command. Paths in the run's folder are relative, as names of unix sockets are short."""
+    def command(self, kernel, initrd, disks, accel, fast, network, options):
+        """The complete QEMU command. Paths in the run's folder are relative, as names of unix sockets are short.
+
+        fast: the kernel options of accel.py"""
         words = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none",
                  *([] if self._keeps(options) else ["-no-reboot"]),
                  "-machine", "q35", "-m", str(options.memory), "-smp",
                  str(options.cpus), *accel, "-kernel", str(kernel), "-initrd", str(initrd),
                  "-append", f"console=ttyS0 panic=-1 oops=panic no_timer_check net.ifnames=0 mitigations=off "
-                            f"audit=0 apparmor=0 loglevel=8 nmi_watchdog=0 sysrq_always_enabled rdinit=/init "
+                            f"audit=0 apparmor=0 loglevel=8 nmi_watchdog=0 sysrq_always_enabled rdinit=/init {fast} "
                             f"lab.node={self.number} lab.init={options.init} {options.append}".strip(),
                  "-chardev", f"socket,id=console,path=serial.{self.number}.sock,server=on,wait=off,"
                              f"logfile={self.console.name}",

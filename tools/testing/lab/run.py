@@ -204,7 +204,7 @@ class Lab:
                 flags = accel.flags(self.kvm, options.clock)
                 if options.profile:
                     flags += instructions.flags(number)
-                command = one.command(made, initrd, self.disks, flags,
+                command = one.command(made, initrd, self.disks, flags, accel.kernel_options(self.kvm),
                                       network.devices(number, options.nodes, options.mtu, ends), options)
             one.start(command, plugs)
             if not one.alive():
