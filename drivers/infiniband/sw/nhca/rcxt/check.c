@@ -5,6 +5,10 @@
 #define CHECK_FLAGS	(NHCA_SEND_SIGNALED | NHCA_SEND_SOLICITED | NHCA_SEND_INLINE)
 #define CHECK_NOTIFY	(NHCA_NOTIFY_INITIATOR | NHCA_NOTIFY_TARGET)
 
+static_assert((int)NHCA_NOTIFY_INITIATOR == (int)NHCA_RX_NOTIFY_INITIATOR);
+static_assert((int)NHCA_NOTIFY_TARGET == (int)NHCA_RX_NOTIFY_TARGET);
+static_assert(NHCA_FRAME_DATA == NHCA_RX_MAX_PACKET);
+
 static bool check_packet_ok(const struct nhca_channel *ch, const struct nhca_send_wqe *wqe)
 {
 	if (wqe->flags & NHCA_SEND_INLINE)
@@ -29,6 +33,33 @@ bool nhca_check_header(const struct nhca_channel *ch, const struct nhca_send_wqe
 	default:
 		return false;
 	}
+}
+
+size_t nhca_check_rest(const struct nhca_send_wqe *wqe)
+{
+	switch (wqe->opcode) {
+	case NHCA_WR_CH_PACKET:
+		return wqe->inline_len + wqe->num_sge * sizeof(wqe->sge[0]);
+	case NHCA_WR_CH_MOVE:
+		return sizeof(wqe->rcxt[0]) + sizeof(struct nhca_rcxt_target);
+	default:
+		return sizeof(wqe->rcxt[0]);
+	}
+}
+
+u64 nhca_check_length(const struct nhca_send_wqe *wqe)
+{
+	u64 length = wqe->inline_len;
+	u32 i;
+
+	for (i = 0; i < wqe->num_sge; i++)
+		length += wqe->sge[i].length;
+	return length;
+}
+
+u32 nhca_check_bytes(const struct nhca_send_wqe *wqe)
+{
+	return wqe->opcode == NHCA_WR_CH_PACKET ? nhca_check_length(wqe) : wqe->rcxt[0].total;
 }
 
 /* Return: true if @len bytes from @pvo on do not extend beyond the end of the PVO's table. */

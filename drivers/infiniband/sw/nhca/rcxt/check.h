@@ -13,12 +13,35 @@
  * @ch:  the channel
  * @wqe: the work request
  *
- * The first part determines how many bytes of SGEs, inline data or struct nhca_rcxt_wr are copied
- * next; these must be in the slot.
+ * The first part determines how many bytes nhca_check_rest() returns; these must be in the slot.
  * Context: any.
  * Return: false if the work request is malformed.
  */
 bool nhca_check_header(const struct nhca_channel *ch, const struct nhca_send_wqe *wqe);
+
+/**
+ * nhca_check_rest - compute the length of the second part of a work request
+ * @wqe: its first part, which nhca_check_header() has accepted
+ * Context: any.
+ * Return: bytes of SGEs, inline data, struct nhca_rcxt_wr and struct nhca_rcxt_target.
+ */
+size_t nhca_check_rest(const struct nhca_send_wqe *wqe);
+
+/**
+ * nhca_check_length - compute the payload of a work request that contains its payload or its SGEs
+ * @wqe: the work request
+ * Context: any.
+ * Return: bytes.
+ */
+u64 nhca_check_length(const struct nhca_send_wqe *wqe);
+
+/**
+ * nhca_check_bytes - compute the bytes that traces show of a work request
+ * @wqe: the work request
+ * Context: any.
+ * Return: bytes of its own payload (nhca_check_length()), or else of the whole transfer.
+ */
+u32 nhca_check_bytes(const struct nhca_send_wqe *wqe);
 
 /**
  * nhca_check_rcxt - check the struct nhca_rcxt_wr of a work request

@@ -13,10 +13,6 @@
 #include "check.h"
 #include "third.h"
 
-static_assert((int)NHCA_NOTIFY_INITIATOR == (int)NHCA_RX_NOTIFY_INITIATOR);
-static_assert((int)NHCA_NOTIFY_TARGET == (int)NHCA_RX_NOTIFY_TARGET);
-static_assert(NHCA_FRAME_DATA == NHCA_RX_MAX_PACKET);
-
 /* Advance the consumer index to the oldest write that is not complete. */
 static void fetch_release(struct nhca_channel *ch)
 {
@@ -65,30 +61,14 @@ void nhca_fetch_done(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc
 		       s->rx.tid);
 }
 
-/* Return: payload bytes of a work request of packet mode. */
-static u64 fetch_length(const struct nhca_send_wqe *wqe)
-{
-	u64 length = wqe->inline_len;
-	u32 i;
-
-	for (i = 0; i < wqe->num_sge; i++)
-		length += wqe->sge[i].length;
-	return length;
-}
-
-/* Return: for traces, bytes of a packet's payload (packet mode) or of the whole transfer. */
-static u32 fetch_bytes(const struct nhca_send_wqe *wqe)
-{
-	return wqe->opcode == NHCA_WR_CH_PACKET ? fetch_length(wqe) : wqe->rcxt[0].total;
-}
-
 /* Trace that the work request in ch->wqe has begun.  Each work request is traced only once. */
 static void fetch_trace(const struct nhca_channel *ch)
 {
 	const struct nhca_send_wqe *wqe = ch->wqe;
 
 	if (trace_nhca_wqe_started_enabled())
-		trace_nhca_wqe_started(ch->who, wqe->opcode, wqe->wr_id, fetch_bytes(wqe), 0, 0);
+		trace_nhca_wqe_started(ch->who, wqe->opcode, wqe->wr_id,
+				       nhca_check_bytes(wqe), 0, 0);
 }
 
 /* The work request in ch->wqe ends: its place in the FIFO can be used again. */
@@ -119,7 +99,7 @@ static enum nhca_fetched fetch_end(struct nhca_channel *ch, enum ib_wc_status st
 	fetch_trace(ch);
 	if (trace_nhca_wqe_completed_enabled())
 		trace_nhca_wqe_completed(ch->who, wqe->opcode, wqe->wr_id, status,
-					 fetch_bytes(wqe), ch->clock);
+					 nhca_check_bytes(wqe), ch->clock);
 	fetch_complete(ch, wqe->wr_id, status || wqe->flags & NHCA_SEND_SIGNALED, status, err, &id,
 		       rcxt ? wqe->rcxt[0].tid : 0);
 	return NHCA_FETCHED_DONE;
@@ -197,7 +177,7 @@ static int fetch_xmit(struct nhca_channel *ch, struct nhca_av *av, struct nhca_h
 static enum nhca_fetched fetch_packet(struct nhca_channel *ch, struct nhca_av *av)
 {
 	const struct nhca_send_wqe *wqe = ch->wqe;
-	u64 length = fetch_length(wqe);
+	u64 length = nhca_check_length(wqe);
 	struct nhca_iter it;
 	struct nhca_hdr h;
 
@@ -606,7 +586,6 @@ static enum nhca_fetched fetch_slot(struct nhca_channel *ch, u32 index)
 	const struct nhca_send_wqe *slot = nhca_ring_slot(&ch->sq, index);
 	const struct nhca_sending *s = ch->retry;
 	struct nhca_send_wqe *wqe = ch->wqe;
-	size_t extra;
 
 	ch->clock = nhca_trace_clock();
 	memcpy(wqe, slot, sizeof(*wqe));
@@ -614,14 +593,7 @@ static enum nhca_fetched fetch_slot(struct nhca_channel *ch, u32 index)
 	barrier();
 	if (!nhca_check_header(ch, wqe))
 		return fetch_fail(ch, IB_WC_LOC_QP_OP_ERR, NHCA_CH_ERR_WQE);
-	if (wqe->opcode != NHCA_WR_CH_PACKET)
-		extra = sizeof(wqe->rcxt[0]) +
-			(wqe->opcode == NHCA_WR_CH_MOVE ? sizeof(struct nhca_rcxt_target) : 0);
-	else if (wqe->flags & NHCA_SEND_INLINE)
-		extra = wqe->inline_len;
-	else
-		extra = wqe->num_sge * sizeof(wqe->sge[0]);
-	memcpy(wqe->data, slot->data, extra);
+	memcpy(wqe->data, slot->data, nhca_check_rest(wqe));
 	barrier();
 	/* the program has changed a work request that waits */
 	if (s && (wqe->opcode != s->waits || wqe->rcxt[0].tid != s->rx.tid ||
