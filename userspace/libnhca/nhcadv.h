@@ -36,6 +36,7 @@ enum nhcadv_device_caps {
 	NHCADV_DEVICE_DIRECT	= 1 << 2,	/* regions of files: nhcadv_direct_reg_file() */
 	NHCADV_DEVICE_MOVE	= 1 << 3,	/* third-party transfers: nhcadv_wr_move() */
 	NHCADV_DEVICE_REG_CACHE	= 1 << 4,	/* nhcadv_reg_cached() keeps registrations */
+	NHCADV_DEVICE_PART	= 1 << 5,	/* half-send writes: nhcadv_wr_part() */
 };
 
 /**
@@ -121,7 +122,8 @@ struct nhcadv_channel_init_attr {
  * @context: open device
  * @attr_ex: qp_type is IBV_QPT_DRIVER, comp_mask is IBV_QP_INIT_ATTR_PD, there is no SRQ, and
  *           cap.max_recv_* are 0.  cap.max_send_sge and cap.max_inline_data are for
- *           nhcadv_wr_packet() only.  On return, cap has the values that were granted
+ *           nhcadv_wr_packet(), cap.max_inline_data also for nhcadv_wr_part().  On return, cap has
+ *           the values that were granted
  * @attr:    attributes that only channels have
  *
  * The channel is an extended queue pair: see ibv_qp_to_qp_ex().  ibv_destroy_qp() closes the
@@ -463,8 +465,9 @@ struct nhcadv_target {
  * IBV_SEND_SIGNALED requests the completion NHCADV_WC_LOCAL.  Only for nhcadv_wr_packet():
  * IBV_SEND_SOLICITED makes the completion at the peer a solicited one, and IBV_SEND_INLINE is
  * ignored.  Other flags are invalid.  ibv_wr_complete() returns the first error (EINVAL: invalid
- * argument; ENOMEM: too few free slots in the send FIFO; EOPNOTSUPP: see nhcadv_wr_fence()), and
- * then posts nothing.  A slot is free again when its work request and all earlier ones are done.
+ * argument; ENOMEM: too few free slots in the send FIFO; EOPNOTSUPP: see nhcadv_wr_fence(),
+ * nhcadv_wr_move(), nhcadv_wr_part()), and then posts nothing.  A slot is free again when its work
+ * request and all earlier ones are done.
  */
 struct nhcadv_qp_ex {
 	uint64_t comp_mask;
@@ -488,6 +491,9 @@ struct nhcadv_qp_ex {
 			      const struct nhcadv_target *target,
 			      const struct nhcadv_transfer *transfer, uint32_t offset,
 			      uint32_t length);
+	void (*wr_part)(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
+			const struct nhcadv_transfer *transfer, uint32_t offset, size_t num_buf,
+			const struct ibv_data_buf *buf_list);
 };
 
 /**
@@ -516,6 +522,25 @@ static inline void nhcadv_wr_write(struct nhcadv_qp_ex *qp, const struct nhcadv_
 				   const struct nhcadv_transfer *transfer)
 {
 	qp->wr_write(qp, peer, transfer);
+}
+
+/* Bytes of cap.max_inline_data that nhcadv_wr_part() needs in addition to those of its packet */
+#define NHCADV_PART_HEADER	40
+
+/*
+ * Half-send write: send the packet at @offset of a write.  The call copies its bytes from
+ * @buf_list, whose buffers need not be registered, or contiguous.  They have together
+ * transfer->segment bytes, or what is left of transfer->total, and at most cap.max_inline_data -
+ * NHCADV_PART_HEADER.  transfer->segment is not 0, transfer->notify has NHCADV_NOTIFY_INITIATOR, and
+ * local_pvo is not used.  Post each packet once, in any order, and again if it was lost.  NHCADV_WC_WRITE has the
+ * wr_id of the packet that was posted first.  Needs NHCADV_DEVICE_PART here; the peer sees an
+ * ordinary write.
+ */
+static inline void nhcadv_wr_part(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
+				  const struct nhcadv_transfer *transfer, uint32_t offset,
+				  size_t num_buf, const struct ibv_data_buf *buf_list)
+{
+	qp->wr_part(qp, peer, transfer, offset, num_buf, buf_list);
 }
 
 /*

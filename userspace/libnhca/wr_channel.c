@@ -5,6 +5,7 @@
  * of them.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "nhca.h"
 
@@ -12,6 +13,7 @@ static_assert((int)NHCADV_NOTIFY_INITIATOR == NHCA_NOTIFY_INITIATOR &&
 	      (int)NHCADV_NOTIFY_TARGET == NHCA_NOTIFY_TARGET, "notify");
 static_assert(sizeof(struct nhca_rcxt_wr) + sizeof(struct nhca_rcxt_target) <= 64, "a slot of 128 bytes has room for them");
 static_assert(NHCADV_MOVE_HEADER == NHCA_MOVE_HEADER, "headers");
+static_assert(NHCADV_PART_HEADER == sizeof(struct nhca_rcxt_wr), "room of a part");
 
 static struct nhca_channel *to_channel(struct nhcadv_qp_ex *dv)
 {
@@ -278,6 +280,58 @@ static void wr_move_again(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *sou
 		put_part(dv, wr, transfer, offset, length);
 }
 
+/*
+ * Copy the buffers into the slot, after the description of the transfer.
+ * Return: false if they do not have @length bytes together.
+ */
+static bool copy_part(struct nhca_rcxt_wr *wr, uint32_t length, size_t num_buf,
+		      const struct ibv_data_buf *buf_list)
+{
+	uint8_t *data = (uint8_t *)(wr + 1);
+	size_t i;
+
+	for (i = 0; i < num_buf; i++) {
+		if (buf_list[i].length > length)
+			return false;
+		memcpy(data, buf_list[i].addr, buf_list[i].length);
+		data += buf_list[i].length;
+		length -= buf_list[i].length;
+	}
+	return !length;
+}
+
+static void wr_part(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer,
+		    const struct nhcadv_transfer *transfer, uint32_t offset, size_t num_buf,
+		    const struct ibv_data_buf *buf_list)
+{
+	struct nhca_qp *qp = &to_channel(dv)->qp;
+	struct nhca_send_wqe *wqe;
+	struct nhca_rcxt_wr *wr;
+	uint32_t length;
+
+	if (!(to_nctx(qp->vqp.qp.context)->features & NHCA_FEATURE_PART)) {
+		nhca_wr_fail(qp, EOPNOTSUPP);
+		return;
+	}
+	wr = begin_transfer(dv, NHCA_WR_CH_PART, peer, transfer);
+	if (!wr)
+		return;
+	length = transfer->total - offset;
+	if (length > transfer->segment)
+		length = transfer->segment;
+	if (!offset_ok(transfer, offset) || !(transfer->notify & NHCA_NOTIFY_INITIATOR) ||
+	    sizeof(*wr) + length > qp->max_inline || !copy_part(wr, length, num_buf, buf_list)) {
+		nhca_wr_fail(qp, EINVAL);
+		return;
+	}
+	wr->local_pvo = 0;
+	wr->offset = offset;
+	wr->length = length;
+	wqe = container_of(wr, struct nhca_send_wqe, rcxt[0]);
+	wqe->inline_len = length;
+	wqe->flags |= NHCA_SEND_INLINE;
+}
+
 void nhca_wr_set_channel_ops(struct nhca_channel *ch)
 {
 	struct ibv_qp_ex *ex = &ch->qp.vqp.qp_ex;
@@ -295,6 +349,7 @@ void nhca_wr_set_channel_ops(struct nhca_channel *ch)
 		.wr_fence = wr_fence,
 		.wr_move = wr_move,
 		.wr_move_again = wr_move_again,
+		.wr_part = wr_part,
 	};
 }
 

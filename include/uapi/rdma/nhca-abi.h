@@ -127,6 +127,7 @@ enum nhca_wr_opcode {
 	NHCA_WR_CH_PROBE		= 68,
 	NHCA_WR_CH_FENCE		= 69,
 	NHCA_WR_CH_MOVE			= 70,
+	NHCA_WR_CH_PART			= 71,
 };
 
 /* nhca_send_wqe.flags: the values of enum ib_send_flags / ibv_send_flags */
@@ -167,11 +168,13 @@ enum nhca_wr_opcode {
  *           lower; from then on it refuses tids up to @tid
  * @total:   bytes of the transfer, 0 to NHCA_MAX_TRANSFER
  * @offset:  write: offset of the first byte to send, a multiple of @segment; 0 without
- *           NHCA_RCXT_WR_RETRANSMIT.  Probe: offset of the first packet that the status reports
- * @length:  write: bytes to send from @offset on; equal to @total without NHCA_RCXT_WR_RETRANSMIT
+ *           NHCA_RCXT_WR_RETRANSMIT.  Probe: offset of the first packet that the status reports.
+ *           Part: offset of the packet
+ * @length:  write: bytes to send from @offset on; equal to @total without NHCA_RCXT_WR_RETRANSMIT.
+ *           Part: bytes of the packet
  * @segment: payload bytes of each packet but the last; at most nhca_channel_info.segment of both
- *           sides.  0: nhca_channel_info.segment of this side (not with NHCA_RCXT_WR_RETRANSMIT
- *           or NHCA_WR_CH_PROBE)
+ *           sides.  0: nhca_channel_info.segment of this side (not with NHCA_RCXT_WR_RETRANSMIT,
+ *           NHCA_WR_CH_PROBE or NHCA_WR_CH_PART)
  * @notify:  NHCA_NOTIFY_*
  * @flags:   NHCA_RCXT_WR_*
  * @reserved: 0
@@ -183,6 +186,12 @@ enum nhca_wr_opcode {
  * NHCA_NOTIFY_INITIATOR, nhca_send_wqe.chan.local_rcxt receives the notice, the payload is sent by
  * zero-copy reference, and the memory may be reused after NHCA_WC_CH_WRITE.  Otherwise the payload
  * is copied, and the memory may be reused when the work request completes.
+ * Part (NHCA_FEATURE_PART): one packet of a write whose bytes are not in job memory.  The payload
+ * is inline data (NHCA_SEND_INLINE), which follows struct nhca_rcxt_wr; so @local_pvo is 0, and
+ * nhca_send_wqe.inline_len is @length.  @notify has NHCA_NOTIFY_INITIATOR.  The first part with a
+ * higher tid begins the write; parts may be posted in any order, and again.  The work request
+ * completes when the packet has been sent.  NHCA_WC_CH_WRITE has the wr_id of the part that began
+ * the write.
  * Read: local_rcxt receives the payload.  The work request completes when the read request has been
  * sent.
  * Cancel: the kernel uses only @tid and chan.local_rcxt.  When the cancel completes, no more bytes
@@ -201,9 +210,9 @@ enum nhca_wr_opcode {
  * A malformed work request puts the channel into the error state.  A well-formed work request that
  * does not fit the state of its rCxts or the MTU completes in error, and nhca_cqe.vendor_err is an
  * errno:
- * EINVAL (the tid is too low, or a retransmission does not match the transfer), ENOENT (the channel
- * does not own the local rCxt), EMSGSIZE (with the current MTU, @segment or the packet is too long,
- * or the transfer needs too many packets), ENOMEM (no memory for the bitmap of a read).
+ * EINVAL (the tid is too low, or a retransmission or part does not match the transfer), ENOENT (the
+ * channel does not own the local rCxt), EMSGSIZE (with the current MTU, @segment or the packet is
+ * too long, or the transfer needs too many packets), ENOMEM (no memory for the bitmap of a read).
  */
 struct nhca_rcxt_wr {
 	__aligned_u64 local_pvo;
@@ -257,7 +266,7 @@ struct nhca_rcxt_target {
  * @sge:       scatter/gather elements
  * @data:      inline data
  * @rcxt:      NHCA_WR_CH_* except NHCA_WR_CH_PACKET: one element; @num_sge is 0.  NHCA_WR_CH_MOVE:
- *             a struct nhca_rcxt_target follows
+ *             a struct nhca_rcxt_target follows.  NHCA_WR_CH_PART: the inline data follow
  */
 struct nhca_send_wqe {
 	__aligned_u64 wr_id;
@@ -509,6 +518,8 @@ static inline __u64 nhca_ring_bytes(__u32 entries, __u32 stride)
 #define NHCA_FEATURE_MOVE	(1u << 9)
 /* Watches of the process's memory: NHCA_OBJECT_WATCH_SET */
 #define NHCA_FEATURE_WATCH	(1u << 10)
+/* Half-send writes: NHCA_WR_CH_PART */
+#define NHCA_FEATURE_PART	(1u << 11)
 
 /**
  * struct nhca_alloc_ucontext_resp - response of IB_USER_VERBS_CMD_GET_CONTEXT

@@ -30,6 +30,10 @@ bool nhca_check_header(const struct nhca_channel *ch, const struct nhca_send_wqe
 	case NHCA_WR_CH_FENCE:
 	case NHCA_WR_CH_MOVE:
 		return !wqe->num_sge && !wqe->inline_len && !(wqe->flags & NHCA_SEND_INLINE);
+	case NHCA_WR_CH_PART:
+		return wqe->flags & NHCA_SEND_INLINE && !wqe->num_sge &&
+		       wqe->inline_len <= ch->max_inline &&
+		       ch->max_inline - wqe->inline_len >= sizeof(wqe->rcxt[0]);
 	default:
 		return false;
 	}
@@ -42,6 +46,8 @@ size_t nhca_check_rest(const struct nhca_send_wqe *wqe)
 		return wqe->inline_len + wqe->num_sge * sizeof(wqe->sge[0]);
 	case NHCA_WR_CH_MOVE:
 		return sizeof(wqe->rcxt[0]) + sizeof(struct nhca_rcxt_target);
+	case NHCA_WR_CH_PART:
+		return sizeof(wqe->rcxt[0]) + wqe->inline_len;
 	default:
 		return sizeof(wqe->rcxt[0]);
 	}
@@ -59,7 +65,8 @@ u64 nhca_check_length(const struct nhca_send_wqe *wqe)
 
 u32 nhca_check_bytes(const struct nhca_send_wqe *wqe)
 {
-	return wqe->opcode == NHCA_WR_CH_PACKET ? nhca_check_length(wqe) : wqe->rcxt[0].total;
+	return wqe->opcode == NHCA_WR_CH_PACKET || wqe->opcode == NHCA_WR_CH_PART ?
+	       nhca_check_length(wqe) : wqe->rcxt[0].total;
 }
 
 /* Return: true if @len bytes from @pvo on do not extend beyond the end of the PVO's table. */
@@ -69,7 +76,7 @@ static bool check_pvo_ok(u64 pvo, u32 len)
 }
 
 /* Check that offset and length of a write select whole packets of the transfer. */
-static bool check_part_ok(const struct nhca_rcxt_wr *wr)
+static bool check_range_ok(const struct nhca_rcxt_wr *wr)
 {
 	u32 end = wr->offset + wr->length;
 
@@ -80,8 +87,29 @@ static bool check_part_ok(const struct nhca_rcxt_wr *wr)
 	       (end == wr->total || !(end % wr->segment));
 }
 
-/* Return: true if work requests of this kind can name a part of a transfer. */
-static bool check_parts(u8 opcode)
+/* Check that the payload of NHCA_WR_CH_PART is that of one packet of the transfer. */
+static bool check_inline_ok(const struct nhca_send_wqe *wqe, const struct nhca_rcxt_wr *wr)
+{
+	return !wr->local_pvo && !(wr->offset % wr->segment) &&
+	       (wr->offset < wr->total || !wr->offset) &&
+	       wr->length == nhca_rcxt_packet_len(wr->total, wr->segment, wr->offset) &&
+	       wqe->inline_len == wr->length;
+}
+
+/* Return: true if the transfer of the work request must notify its initiator. */
+static bool check_must_notify(u8 opcode)
+{
+	return opcode == NHCA_WR_CH_MOVE || opcode == NHCA_WR_CH_PART;
+}
+
+/* Return: true if the segment of the work request must not be 0. */
+static bool check_needs_segment(u8 opcode)
+{
+	return opcode == NHCA_WR_CH_PROBE || opcode == NHCA_WR_CH_PART;
+}
+
+/* Return: true if work requests of this kind can send packets of a transfer again. */
+static bool check_again(u8 opcode)
 {
 	return opcode == NHCA_WR_CH_WRITE || opcode == NHCA_WR_CH_MOVE;
 }
@@ -106,25 +134,26 @@ bool nhca_check_rcxt(const struct nhca_channel *ch, u8 opcode, struct nhca_rcxt_
 	bool again = wr->flags & NHCA_RCXT_WR_RETRANSMIT;
 
 	if (wr->reserved || !wr->tid || (wr->notify & ~CHECK_NOTIFY) ||
-	    (wr->flags & ~NHCA_RCXT_WR_RETRANSMIT) || (again && !check_parts(opcode)) ||
-	    (opcode == NHCA_WR_CH_MOVE && !(wr->notify & NHCA_NOTIFY_INITIATOR)))
+	    (wr->flags & ~NHCA_RCXT_WR_RETRANSMIT) || (again && !check_again(opcode)) ||
+	    (check_must_notify(opcode) && !(wr->notify & NHCA_NOTIFY_INITIATOR)))
 		return false;
 	if (opcode == NHCA_WR_CH_CANCEL)
 		return true;
 	if (opcode == NHCA_WR_CH_FENCE)
 		return !(wr->local_pvo | wr->remote_pvo | wr->total | wr->offset | wr->length |
 			 wr->segment | wr->notify | wr->flags);
-	if (!wr->segment && !again && opcode != NHCA_WR_CH_PROBE)
+	if (!wr->segment && !again && !check_needs_segment(opcode))
 		wr->segment = check_segment(ch);
 	/*
 	 * If only the current MTU makes the number of packets too large, the caller completes the
 	 * work request with EMSGSIZE.
 	 */
 	if (!nhca_rcxt_sizes_ok(wr->total, wr->segment) &&
-	    (opcode == NHCA_WR_CH_PROBE || !nhca_check_too_short(ch, wr)))
+	    (check_needs_segment(opcode) || !nhca_check_too_short(ch, wr)))
 		return false;
 	if (opcode == NHCA_WR_CH_PROBE)
 		return !(wr->offset % wr->segment) && (wr->offset < wr->total || !wr->offset);
-	return (!check_parts(opcode) || check_part_ok(wr)) &&
+	return (!check_again(opcode) || check_range_ok(wr)) &&
+	       (opcode != NHCA_WR_CH_PART || check_inline_ok(ch->wqe, wr)) &&
 	       check_pvo_ok(wr->local_pvo, wr->total) && check_pvo_ok(wr->remote_pvo, wr->total);
 }

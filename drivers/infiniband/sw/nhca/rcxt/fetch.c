@@ -230,9 +230,9 @@ static void fetch_unlock(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 
 /*
  * Begin the transfer of ch->wqe on the local rCxt.
- * Return: as nhca_rcxt_begin_write(), nhca_rcxt_begin_again() and nhca_rcxt_begin_read(); -EAGAIN:
- * CPUs still copy payload for the rCxt; the end of the last copy kicks the channel; -ENOENT: the
- * channel does not own the rCxt.
+ * Return: as nhca_rcxt_begin_write(), nhca_rcxt_begin_part(), nhca_rcxt_begin_again() and
+ * nhca_rcxt_begin_read(); -EAGAIN: CPUs still copy payload for the rCxt; the end of the last copy
+ * kicks the channel; -ENOENT: the channel does not own the rCxt.
  */
 static int fetch_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
@@ -253,6 +253,9 @@ static int fetch_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 	else if (ch->wqe->opcode == NHCA_WR_CH_WRITE)
 		err = nhca_rcxt_begin_write(pool, rc, wr->tid, wr->total, wr->segment, wr->notify,
 					    cookie);
+	else if (ch->wqe->opcode == NHCA_WR_CH_PART)
+		err = nhca_rcxt_begin_part(pool, rc, wr->tid, wr->total, wr->segment, wr->notify,
+					   cookie, nhca_zcopy_seq(ch->flow));
 	else
 		err = nhca_rcxt_begin_read(pool, rc, wr->tid, wr->total, wr->segment, wr->notify,
 					   wr->local_pvo, cookie);
@@ -372,6 +375,28 @@ static enum nhca_fetched fetch_write(struct nhca_channel *ch, struct nhca_av *av
 		list_add_tail(&s->order, &ch->order);
 	}
 	return NHCA_FETCHED_DONE;
+}
+
+/* Send one packet of a half-send write.  The work request contains the payload. */
+static enum nhca_fetched fetch_part(struct nhca_channel *ch, struct nhca_av *av,
+				    const struct nhca_rcxt_id *id)
+{
+	const struct nhca_rcxt_wr *wr = &ch->wqe->rcxt[0];
+	struct nhca_iter it;
+	struct nhca_hdr h;
+	int err = fetch_begin(ch, id);
+
+	if (err)
+		return fetch_late(ch, err);
+	nhca_send_hdr(ch, &h, NHCA_RX_WRITE, ch->wqe->chan.remote_qpn);
+	fetch_rxeth(ch, &h.rx);
+	h.rx.offset = wr->offset;
+	h.rx.length = wr->length;
+	h.rx.pvo = wr->remote_pvo + wr->offset;
+	nhca_iter_bytes(&it, (const u8 *)(wr + 1));
+	fetch_xmit(ch, av, &h, wr->length ? &it : NULL);
+	fetch_end(ch, IB_WC_SUCCESS, 0);
+	return NHCA_FETCHED_PACKET;
 }
 
 static enum nhca_fetched fetch_read(struct nhca_channel *ch, struct nhca_av *av,
@@ -568,6 +593,8 @@ static enum nhca_fetched fetch_execute(struct nhca_channel *ch)
 		return fetch_move(ch, av, &id);
 	if (wqe->opcode == NHCA_WR_CH_WRITE)
 		return fetch_write(ch, av, &id);
+	if (wqe->opcode == NHCA_WR_CH_PART)
+		return fetch_part(ch, av, &id);
 	return fetch_read(ch, av, &id);
 }
 

@@ -90,13 +90,22 @@ void nhca_notice_forget(struct nhca_channel *ch, struct nhca_rcxt *rc)
 }
 
 /*
+ * Return: true if no packet refers to the pages of a write.  Packets of a half-send write have a
+ * copy of their payload.
+ */
+static bool write_released(struct nhca_channel *ch, const struct nhca_rcxt *rc)
+{
+	return !rc->wrote || nhca_zcopy_released(ch->flow, rc->zcopy);
+}
+
+/*
  * End a write whose notice has arrived and whose packets were all sent.
  * Return: true if no packet refers to the pages of the write: the caller must post the completion.
  * Otherwise the function has put the rCxt on nhca_channel.noticed.
  */
 static bool notice_released(struct nhca_channel *ch, struct nhca_rcxt *rc)
 {
-	if (nhca_zcopy_released(ch->flow, rc->zcopy)) {
+	if (write_released(ch, rc)) {
 		nhca_rcxt_released(rc);
 		return true;
 	}
@@ -170,7 +179,7 @@ bool nhca_notice_early(struct nhca_channel *ch, const struct nhca_rcxt *rc,
 		return true;
 	case NHCA_RCXT_WAITING:
 	case NHCA_RCXT_RELEASING:
-		return !nhca_zcopy_released(ch->flow, rc->zcopy);
+		return !write_released(ch, rc);
 	default:
 		return false;
 	}

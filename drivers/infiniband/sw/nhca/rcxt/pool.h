@@ -42,7 +42,8 @@
  * @NHCA_RCXT_IDLE:    owned by a channel, without a transfer: no transfer has begun, or the latest
  *                     one was canceled (also by a fence), or was sent and gets no notice
  * @NHCA_RCXT_SENDING: initiator of a write: not all packets are sent
- * @NHCA_RCXT_WAITING: initiator of a write: all packets are sent, the notice has not arrived
+ * @NHCA_RCXT_WAITING: initiator of a write: all packets are sent, the notice has not arrived;
+ *                     half-send write: the program sends its packets by work requests
  * @NHCA_RCXT_RELEASING: initiator of a write: the notice has arrived; the write completes when no
  *                     packet refers to its pages any more
  * @NHCA_RCXT_READING: initiator of a read: not all payload has arrived
@@ -98,7 +99,8 @@ enum nhca_rcxt_state {
  * @map_kept: the bitmap is @map, and not @bits
  * @wrote:   the channel has begun a write, and nhca_rcxt_released() has not ended it:
  *           packets may refer to its pages
- * @answers: a peer has sent a read or third-party request: the engine may make packets of an answer
+ * @answers: a peer has sent a read or third-party request, or the channel has sent packets of a
+ *           half-send write: the engine may make packets that have a copy of their payload
  * @awaited: a work request of the channel waits until no CPU copies payload: see nhca_rcxt_await()
  * @wanted:  a work request of the channel waits to begin a transfer: see nhca_rcxt_want()
  * @making:  the send engine makes packets of a third-party transfer: it reads the payload

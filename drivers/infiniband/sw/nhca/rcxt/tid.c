@@ -465,6 +465,37 @@ int nhca_rcxt_begin_write(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32
 	return 0;
 }
 
+int nhca_rcxt_begin_part(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 tid, u32 total,
+			 u32 segment, u8 notify, u64 cookie, u32 zcopy)
+{
+	int err;
+
+	if (tid == rc->tid) {
+		if (!sizes_agree(rc, total, segment))
+			return -EINVAL;
+		switch (rc->state) {
+		case NHCA_RCXT_SENDING:
+		case NHCA_RCXT_WAITING:
+			return 0;
+		case NHCA_RCXT_RELEASING:
+		case NHCA_RCXT_DONE:
+			return -EALREADY;
+		default:
+			return -EINVAL;
+		}
+	}
+	err = may_begin(rc, tid, total, segment);
+	if (err)
+		return err;
+	map_free(pool, rc);
+	/* no packet is left to send: each work request sends its own */
+	begin(rc, NHCA_RCXT_WAITING, tid, total, segment, notify);
+	rc->zcopy = zcopy;
+	rc->answers = true;
+	rc->cookie = cookie;
+	return 0;
+}
+
 int nhca_rcxt_begin_again(struct nhca_rcxt *rc, u32 tid, u32 total, u32 segment)
 {
 	if (tid != rc->tid || !sizes_agree(rc, total, segment))
@@ -472,6 +503,8 @@ int nhca_rcxt_begin_again(struct nhca_rcxt *rc, u32 tid, u32 total, u32 segment)
 	switch (rc->state) {
 	case NHCA_RCXT_WAITING:
 		rc->state = NHCA_RCXT_SENDING;
+		/* the first packets of a half-send write refer to no pages, but these may */
+		rc->wrote = true;
 		return 0;
 	case NHCA_RCXT_SENDING:
 	case NHCA_RCXT_RELEASING:

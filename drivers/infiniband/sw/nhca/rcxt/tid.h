@@ -249,6 +249,27 @@ int nhca_rcxt_begin_write(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32
 			  u32 segment, u8 notify, u64 cookie);
 
 /**
+ * nhca_rcxt_begin_part - begin to send one packet of a half-send write
+ * @pool:    the pool of @rc
+ * @rc:      the rCxt
+ * @tid:     tid of the write.  The first packet with a higher tid begins the write
+ * @total:   bytes of the write
+ * @segment: payload bytes of each packet but the last
+ * @notify:  NHCA_RX_NOTIFY_*, with NHCA_RX_NOTIFY_INITIATOR
+ * @cookie:  wr_id of the work request; that of the packet that begins the write is kept
+ * @zcopy:   nhca_zcopy_seq(): earlier writes of the rCxt have no zero-copy reference beyond it
+ *
+ * The packet has a copy of its payload.  Other packets of the same write may be retransmitted from
+ * job memory (nhca_rcxt_begin_again()).
+ * Context: any, rCxt's lock.
+ * Return: 0: the caller sends the packet; the rCxt is WAITING for the notice, or SENDING;
+ * -EALREADY: the transfer is complete; -EINVAL: also: the sizes differ from those of the write, or
+ * the write with this tid was canceled; other errors as nhca_rcxt_begin_write().
+ */
+int nhca_rcxt_begin_part(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 tid, u32 total,
+			 u32 segment, u8 notify, u64 cookie, u32 zcopy);
+
+/**
  * nhca_rcxt_begin_again - begin to retransmit packets of a write that waits for its notice
  * @rc:      the rCxt
  * @tid:     tid of the write; the peer places each packet only once, because of its bitmap
