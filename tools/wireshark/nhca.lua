@@ -18,7 +18,7 @@ local RXETH_VERSION = 0
 
 local PACKET, WRITE, READ_REQUEST, READ_DATA = 0xc0, 0xc1, 0xc2, 0xc3
 local NOTICE, PROBE, STATUS, FENCE = 0xc4, 0xc5, 0xc6, 0xc7
-local THIRD_REQUEST, THIRD_WRITE = 0xc8, 0xc9
+local THIRD_REQUEST, THIRD_WRITE, HALF_WRITE = 0xc8, 0xc9, 0xcc
 local READ_CHALLENGE, PROBE_CHALLENGE, THIRD_CHALLENGE = 0xd2, 0xd5, 0xd8
 local FIRST_CODE, LAST_CODE = 0xc0, 0xdf
 
@@ -27,10 +27,10 @@ local kinds = {
 	[READ_DATA] = "Read data", [NOTICE] = "Notice", [PROBE] = "Probe", [STATUS] = "Status",
 	[FENCE] = "Fence", [READ_CHALLENGE] = "Read challenge", [PROBE_CHALLENGE] = "Probe challenge",
 	[THIRD_REQUEST] = "Third-party request", [THIRD_WRITE] = "Third-party write",
-	[THIRD_CHALLENGE] = "Third-party challenge",
+	[THIRD_CHALLENGE] = "Third-party challenge", [HALF_WRITE] = "Half-receive write",
 }
 local reserved = {
-	[0xca] = "broadcast write payload", [0xcc] = "half-RDMA write payload",
+	[0xca] = "broadcast write payload",
 	[0xcd] = "half-RDMA read request", [0xce] = "half-RDMA read payload",
 	[0xd0] = "conditional transfers",
 }
@@ -42,7 +42,7 @@ end
 local behind = { [READ_REQUEST] = 16, [READ_CHALLENGE] = 16, [PROBE] = 8, [PROBE_CHALLENGE] = 8,
 	[STATUS] = 8, [FENCE] = 8, [THIRD_REQUEST] = 56, [THIRD_CHALLENGE] = 56, [THIRD_WRITE] = 16 }
 local has_payload = { [PACKET] = true, [WRITE] = true, [READ_DATA] = true, [STATUS] = true,
-	[THIRD_WRITE] = true }
+	[THIRD_WRITE] = true, [HALF_WRITE] = true }
 -- kinds that have the bit t
 local has_third = { [THIRD_REQUEST] = true, [THIRD_CHALLENGE] = true, [THIRD_WRITE] = true, [NOTICE] = true }
 local FENCED, FORBIDDEN, TOO_LONG = 4, 5, 6
@@ -193,7 +193,11 @@ local function misfit(x, payload)
 		if x.length ~= 0 then return "length is not 0" end
 		return x.part ~= left and not whole and "part is not whole packets" or nil
 	end
-	if x.code == WRITE or x.code == READ_DATA or x.code == THIRD_WRITE then
+	if x.code == HALF_WRITE then
+		if x.segment > MAX_FRAME then return "segment is longer than a frame" end
+		if x.pvo ~= UInt64(x.offset) then return "PVO is not offset" end
+	end
+	if x.code == WRITE or x.code == READ_DATA or x.code == THIRD_WRITE or x.code == HALF_WRITE then
 		local due = math.min(x.segment, x.total - x.offset)
 		return x.length ~= due and string.format("length should be %d", due) or nil
 	end
@@ -213,7 +217,7 @@ local function add_rxeth(tree, code, h)
 	local x = {
 		code = code, tid = h(16, 4):uint(), total = h(20, 4):uint(), offset = h(24, 4):uint(),
 		length = h(28, 2):uint(), segment = h(30, 2):uint(), version = h(40, 1):bitfield(0, 4),
-		rcxt = h(8, 4):uint(), third = h(40, 1):bitfield(4, 1) == 1,
+		rcxt = h(8, 4):uint(), pvo = h(32, 8):uint64(), third = h(40, 1):bitfield(4, 1) == 1,
 		initiator = h(40, 1):bitfield(7, 1) == 1,
 	}
 	tree:add(f["channel.key"], h(0, 4))

@@ -149,6 +149,11 @@ enum nhca_wr_opcode {
 
 /* nhca_rcxt_wr.flags: NHCA_WR_CH_WRITE, NHCA_WR_CH_MOVE: send a part of an earlier one again */
 #define NHCA_RCXT_WR_RETRANSMIT	(1u << 0)
+/*
+ * NHCA_WR_CH_WRITE (NHCA_FEATURE_FRAMES): each packet goes into a frame of the peer's receive FIFO
+ * (NHCA_FRAME_WRITE), and not into job memory: remote_pvo is 0, and segment at most NHCA_FRAME_DATA
+ */
+#define NHCA_RCXT_WR_FRAMES	(1u << 1)
 
 /* Limits of a transfer, in bytes and in packets */
 #define NHCA_MAX_TRANSFER	(16u << 20)
@@ -358,8 +363,8 @@ struct nhca_recv_wqe {
  * @NHCA_WC_CH_MOVE:  send CQ: the target of a third-party transfer has placed all bytes
  * @NHCA_WC_CH_FRAME: receive CQ: a frame was filled; nhca_cqe.chan.frame is its index, which counts
  *                    all frames, modulo 2^32
- * @NHCA_WC_CH_REMOTE_WRITE: receive CQ: all bytes of a peer's write were placed in local memory
- *                    (NHCA_NOTIFY_TARGET)
+ * @NHCA_WC_CH_REMOTE_WRITE: receive CQ: all bytes of a peer's write were placed in local memory,
+ *                    or are in frames whose completions came before (NHCA_NOTIFY_TARGET)
  * @NHCA_WC_CH_REMOTE_READ: receive CQ: all bytes of a peer's read were placed at the peer
  *                    (NHCA_NOTIFY_TARGET)
  *
@@ -520,6 +525,8 @@ static inline __u64 nhca_ring_bytes(__u32 entries, __u32 stride)
 #define NHCA_FEATURE_WATCH	(1u << 10)
 /* Half-send writes: NHCA_WR_CH_PART */
 #define NHCA_FEATURE_PART	(1u << 11)
+/* Half-receive writes: NHCA_RCXT_WR_FRAMES */
+#define NHCA_FEATURE_FRAMES	(1u << 12)
 
 /**
  * struct nhca_alloc_ucontext_resp - response of IB_USER_VERBS_CMD_GET_CONTEXT

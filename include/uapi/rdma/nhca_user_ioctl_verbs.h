@@ -62,9 +62,10 @@ struct nhca_channel_target {
  * @NHCA_CH_SENT_BYTES:    payload bytes sent
  * @NHCA_CH_RECEIVED_PACKETS: packets received
  * @NHCA_CH_RECEIVED_BYTES: payload bytes received
- * @NHCA_CH_DROP_FIFO:     a packet of NHCA_WR_CH_PACKET, or a status: the receive FIFO is full, or
- *                         the channel has no receive FIFO
- * @NHCA_CH_DROP_CQ:       completions that were lost because a CQ was full
+ * @NHCA_CH_DROP_FIFO:     a packet of NHCA_WR_CH_PACKET, of NHCA_RCXT_WR_FRAMES, or a status: the
+ *                         receive FIFO is full, or the channel has no receive FIFO
+ * @NHCA_CH_DROP_CQ:       completions that were lost because a CQ was full.  The packet of a lost
+ *                         completion of NHCA_FRAME_WRITE counts as not received
  * @NHCA_CH_DROP_KEY:      wrong channel key
  * @NHCA_CH_DROP_JOB:      packet of another job
  * @NHCA_CH_DROP_NO_RCXT:  the channel does not own the rCxt; it may have released the rCxt
@@ -302,6 +303,7 @@ struct nhca_watch_set_resp {
 enum nhca_frame_kind {
 	NHCA_FRAME_PACKET	= 1,
 	NHCA_FRAME_STATUS	= 2,
+	NHCA_FRAME_WRITE	= 3,
 };
 
 /* nhca_frame.status: state of a transfer at the peer's rCxt that a probe or fence named */
@@ -324,12 +326,14 @@ enum nhca_transfer_status {
  * @kind:    enum nhca_frame_kind
  * @status:  NHCA_FRAME_STATUS: enum nhca_transfer_status
  * @length:  bytes of @data
- * @src_key: key of the peer's channel; NHCA_FRAME_STATUS: only the lower 32 bits of the key
+ * @src_key: key of the peer's channel; other kinds than NHCA_FRAME_PACKET: only the lower 32 bits
+ *           of the key
  * @src_rcxt, @rcxt: NHCA_FRAME_STATUS: the peer's rCxt that the probe or fence named, and the local
- *           rCxt
+ *           rCxt.  NHCA_FRAME_WRITE: rCxts of the peer and of this channel
  * @tid, @total, @segment: NHCA_FRAME_STATUS: the transfer, as the probe named it; after a fence
- *           only @tid is valid
- * @offset:  NHCA_FRAME_STATUS: offset of the first packet that @data reports
+ *           only @tid is valid.  NHCA_FRAME_WRITE: the transfer
+ * @offset:  NHCA_FRAME_STATUS: offset of the first packet that @data reports.  NHCA_FRAME_WRITE:
+ *           offset of @data in the transfer
  * @cookie:  cookie of the peer's work request; NHCA_FRAME_STATUS: cookie of the probe or fence
  * @received: NHCA_FRAME_STATUS: number of packets of the transfer that the peer has received
  * @src_channel: the peer's channel

@@ -38,6 +38,8 @@ def good(rnd):
         payload = bytes(rnd.choice((0, 1, 2, 3, 4, 1983, 1984, rnd.randrange(1985))))
         return rcxt.Packet(opcode, total=len(payload), payload=payload, **fields)
     segment = rnd.choice((64, 1024, 4096, 65532, 4 * rnd.randrange(16, 16384)))
+    if opcode == rcxt.HALF_WRITE:
+        segment = rnd.choice((64, 1024, 1984, 4 * rnd.randrange(16, 497)))
     total = min(rnd.choice((0, 1, segment, segment + 1, rcxt.MAX_TRANSFER,
                             rnd.randrange(rcxt.MAX_TRANSFER + 1))), segment * rcxt.MAX_PACKETS)
     count = rcxt.packets(total, segment)
@@ -45,7 +47,9 @@ def good(rnd):
     size = 0
     if opcode in (*rcxt.OF_THIRD, rcxt.THIRD_WRITE):
         fields.update(third=1, notify=2 * rnd.randrange(2), gid=rnd.randbytes(16))
-    if opcode in (rcxt.WRITE, rcxt.READ_DATA, rcxt.THIRD_WRITE):
+    if opcode == rcxt.HALF_WRITE:
+        fields.update(pvo=offset)
+    if opcode in (rcxt.WRITE, rcxt.READ_DATA, rcxt.THIRD_WRITE, rcxt.HALF_WRITE):
         size = min(segment, total - offset)
     elif opcode == rcxt.STATUS:
         size = rnd.randrange(min(rcxt.MAX_FRAME, -(-rcxt.packets(total - offset, segment) // 8)) + 1)
@@ -69,7 +73,7 @@ def good(rnd):
 def spoilt(rnd, packet):
     """The packet with a small change of one field or of its size."""
     name = rnd.choice(("total", "offset", "length", "segment", "version", "status", "opcode", "payload", "part",
-                       "third", "notify"))
+                       "third", "notify", "pvo"))
     limits = {"length": 65535, "segment": 65535, "version": 15, "status": 255, "opcode": 0xdf,
               "third": 1, "notify": 3}
     if name == "payload":

@@ -10,9 +10,9 @@ import struct
 from roce import bth
 
 KINDS = PACKET, WRITE, READ_REQUEST, READ_DATA, NOTICE, PROBE, STATUS, FENCE, \
-    THIRD_REQUEST, THIRD_WRITE, READ_CHALLENGE, PROBE_CHALLENGE, THIRD_CHALLENGE = \
-    *range(0xc0, 0xca), 0xd2, 0xd5, 0xd8
-RESERVED = (0xca, 0xcc, 0xcd, 0xce, 0xd0)
+    THIRD_REQUEST, THIRD_WRITE, HALF_WRITE, READ_CHALLENGE, PROBE_CHALLENGE, THIRD_CHALLENGE = \
+    *range(0xc0, 0xca), 0xcc, 0xd2, 0xd5, 0xd8
+RESERVED = (0xca, 0xcd, 0xce, 0xd0)
 
 NOTIFY_INITIATOR, NOTIFY_TARGET = 1, 2
 DONE, PARTIAL, NONE, VIOLATED, FENCED, FORBIDDEN, TOO_LONG = range(7)
@@ -154,7 +154,7 @@ def judge(datagram):
     behind = len(datagram) - headers
     if behind < pad + ICRC or behind % 4:
         return "rx_bad_length"
-    if opcode not in (PACKET, WRITE, READ_DATA, STATUS, THIRD_WRITE) and behind != ICRC:
+    if opcode not in (PACKET, WRITE, READ_DATA, STATUS, THIRD_WRITE, HALF_WRITE) and behind != ICRC:
         return "rx_bad_length"
     packet = parse(datagram)
     if packet.version:
@@ -179,7 +179,9 @@ def fits(packet):
     if packet.opcode in OF_THIRD:
         left = total - offset
         return length == 0 and (packet.part == left or 0 < packet.part < left and packet.part % segment == 0)
-    if packet.opcode in (WRITE, READ_DATA, THIRD_WRITE):
+    if packet.opcode == HALF_WRITE and (segment > MAX_FRAME or packet.pvo != offset):
+        return False
+    if packet.opcode in (WRITE, READ_DATA, THIRD_WRITE, HALF_WRITE):
         return length == min(segment, total - offset)
     if packet.opcode in (*OF_READ, FENCE, NOTICE):
         return length == 0 and offset == 0

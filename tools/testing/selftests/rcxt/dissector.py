@@ -223,6 +223,9 @@ def good(capture):
         capture.packet(f"third-party {name}, a part", usual(
             code, **{**third, "offset": 40000, "part": 40000, "token": 77, "gid": bytes(range(0x20, 0x30))}))
     capture.packet("third-party write", small(opcode=rcxt.THIRD_WRITE, notify=2, third=1, gid=mapped))
+    capture.packet("half-receive write", small(opcode=rcxt.HALF_WRITE, pvo=0))
+    capture.packet("half-receive write, last packet", small(
+        opcode=rcxt.HALF_WRITE, offset=128, pvo=128, payload=b"xy"))
     capture.packet("notice to a manager", usual(rcxt.NOTICE, pvo=0, third=1))
     for status in range(7):
         capture.packet(f"status {status}", usual(
@@ -271,6 +274,9 @@ def wrong(capture):
         rcxt.THIRD_REQUEST, notify=1, third=1, part=100003))
     capture.packet("third-party request, notifies nobody", usual(rcxt.THIRD_REQUEST, notify=0, part=100003))
     capture.packet("third-party write, notifies nobody", small(opcode=rcxt.THIRD_WRITE, notify=0))
+    capture.packet("half-receive write, PVO", small(opcode=rcxt.HALF_WRITE, pvo=64))
+    capture.packet("half-receive write, segment", small(
+        opcode=rcxt.HALF_WRITE, pvo=0, segment=1988, total=64))
     capture.packet("status 7", usual(rcxt.STATUS, status=7))
     capture.packet("status, too many bits", usual(rcxt.STATUS, status=1, payload=b"\5\5"))
     whole = small().transport(PSN)

@@ -114,11 +114,22 @@ static bool check_again(u8 opcode)
 	return opcode == NHCA_WR_CH_WRITE || opcode == NHCA_WR_CH_MOVE;
 }
 
+/* Check the flags of a struct nhca_rcxt_wr. */
+static bool check_flags_ok(u8 opcode, u8 flags)
+{
+	if (flags & ~(NHCA_RCXT_WR_RETRANSMIT | NHCA_RCXT_WR_FRAMES))
+		return false;
+	return (!(flags & NHCA_RCXT_WR_RETRANSMIT) || check_again(opcode)) &&
+	       (!(flags & NHCA_RCXT_WR_FRAMES) || opcode == NHCA_WR_CH_WRITE);
+}
+
 /* Return: the segment of ch->wqe if the program lets the kernel choose it. */
 static u32 check_segment(const struct nhca_channel *ch)
 {
 	u32 segment = nhca_channel_segment(ch->dev);
 
+	if (ch->wqe->opcode == NHCA_WR_CH_WRITE && ch->wqe->rcxt[0].flags & NHCA_RCXT_WR_FRAMES)
+		return min(segment, NHCA_RX_MAX_PACKET);
 	return ch->wqe->opcode != NHCA_WR_CH_MOVE ? segment :
 	       max(segment - NHCA_MOVE_HEADER, NHCA_RCXT_MIN_SEGMENT);
 }
@@ -134,7 +145,7 @@ bool nhca_check_rcxt(const struct nhca_channel *ch, u8 opcode, struct nhca_rcxt_
 	bool again = wr->flags & NHCA_RCXT_WR_RETRANSMIT;
 
 	if (wr->reserved || !wr->tid || (wr->notify & ~CHECK_NOTIFY) ||
-	    (wr->flags & ~NHCA_RCXT_WR_RETRANSMIT) || (again && !check_again(opcode)) ||
+	    !check_flags_ok(opcode, wr->flags) ||
 	    (check_must_notify(opcode) && !(wr->notify & NHCA_NOTIFY_INITIATOR)))
 		return false;
 	if (opcode == NHCA_WR_CH_CANCEL)
@@ -151,9 +162,17 @@ bool nhca_check_rcxt(const struct nhca_channel *ch, u8 opcode, struct nhca_rcxt_
 	if (!nhca_rcxt_sizes_ok(wr->total, wr->segment) &&
 	    (check_needs_segment(opcode) || !nhca_check_too_short(ch, wr)))
 		return false;
+	if (wr->flags & NHCA_RCXT_WR_FRAMES &&
+	    (wr->remote_pvo || wr->segment > NHCA_RX_MAX_PACKET))
+		return false;
 	if (opcode == NHCA_WR_CH_PROBE)
 		return !(wr->offset % wr->segment) && (wr->offset < wr->total || !wr->offset);
-	return (!check_again(opcode) || check_range_ok(wr)) &&
-	       (opcode != NHCA_WR_CH_PART || check_inline_ok(ch->wqe, wr)) &&
-	       check_pvo_ok(wr->local_pvo, wr->total) && check_pvo_ok(wr->remote_pvo, wr->total);
+	if (check_again(opcode) && !check_range_ok(wr))
+		return false;
+	/* a half transfer has only one PVO; the other one is 0 */
+	if (opcode == NHCA_WR_CH_PART)
+		return check_inline_ok(ch->wqe, wr) && check_pvo_ok(wr->remote_pvo, wr->total);
+	if (wr->flags & NHCA_RCXT_WR_FRAMES)
+		return check_pvo_ok(wr->local_pvo, wr->total);
+	return check_pvo_ok(wr->local_pvo, wr->total) && check_pvo_ok(wr->remote_pvo, wr->total);
 }

@@ -111,6 +111,7 @@ enum nhca_drr_state {
  *           an element of nhca_channel.writes
  * @copy:    write: copy the payload.  No notice will come, and the program may change the
  *           payload as soon as the work request completes
+ * @half:    write: the payload goes into frames of the peer's receive FIFO
  * @signaled: write: the work request is signaled
  * @wr_id:   write: wr_id of the work request
  * @index:   write: index of the work request in the send FIFO, free-running
@@ -140,6 +141,7 @@ struct nhca_sending {
 	struct list_head order;
 	bool answer;
 	bool copy;
+	bool half;
 	bool signaled;
 	u16 sport;
 	u32 index;

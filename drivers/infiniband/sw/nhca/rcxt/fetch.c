@@ -352,6 +352,7 @@ static enum nhca_fetched fetch_write(struct nhca_channel *ch, struct nhca_av *av
 		.clock = ch->clock,
 		/* without a notice, the program may reuse the memory when all packets are sent */
 		.copy = !(wr->notify & NHCA_NOTIFY_INITIATOR),
+		.half = wr->flags & NHCA_RCXT_WR_FRAMES,
 		.signaled = wqe->flags & NHCA_SEND_SIGNALED,
 		.wr_id = wqe->wr_id,
 		.index = ch->retry ? s->index : ch->fetched,

@@ -104,6 +104,7 @@ enum nhca_rcxt_state {
  * @awaited: a work request of the channel waits until no CPU copies payload: see nhca_rcxt_await()
  * @wanted:  a work request of the channel waits to begin a transfer: see nhca_rcxt_want()
  * @making:  the send engine makes packets of a third-party transfer: it reads the payload
+ * @half:    RECEIVING: the payload goes into frames of the receive FIFO
  * @uid:     user against whose limits the rCxt counts, or NHCA_RCXT_NO_USER
  * @pvo:     READING, RECEIVING: destination of the transfer's first byte; FORWARDING, FORWARDED:
  *           source of the transfer's first byte
@@ -142,6 +143,7 @@ struct nhca_rcxt {
 	u8 awaited:1;
 	u8 wanted:1;
 	u8 making:1;
+	u8 half:1;
 	u32 uid;
 	union {
 		u64 pvo;

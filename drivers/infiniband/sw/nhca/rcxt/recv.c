@@ -183,20 +183,21 @@ static void recv_complete(struct nhca_channel *ch, const struct nhca_rx *rx,
 		nhca_reply_notice(ch, rx);
 }
 
-static void recv_payload(struct nhca_channel *ch, struct nhca_rx *rx, bool read)
+/*
+ * Apply the tid rules to payload.
+ * @run: packets that follow in the batch; reduced to those that the rCxt accepts
+ * Return: the rCxt, which counts a copy, so that it cannot be released; NULL: the packet was
+ * dropped.
+ */
+static struct nhca_rcxt *recv_accept(struct nhca_channel *ch, const struct nhca_rxeth *x,
+				     bool read, u32 *run)
 {
-	int access = read ? IB_ACCESS_LOCAL_WRITE : IB_ACCESS_REMOTE_WRITE;
-	const struct nhca_rxeth *x = &rx->hdr.rx;
 	struct nhca_rcxt_pool *pool = &ch->rd->pool;
 	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &x->rcxt);
 	enum nhca_rcxt_verdict verdict;
-	enum nhca_channel_counter why;
 	enum nhca_rcxt_lookup lookup;
-	struct nhca_rcxt *rc, copy;
 	struct mem_cgroup *old;
-	u32 run = recv_run(ch, rx);
-	u16 first = rx->index;
-	bool complete, kick;
+	struct nhca_rcxt *rc;
 
 	for (;;) {
 		spin_lock(lock);
@@ -206,7 +207,7 @@ static void recv_payload(struct nhca_channel *ch, struct nhca_rx *rx, bool read)
 		verdict = lookup ? NHCA_RCXT_ACCEPT : nhca_rcxt_payload(pool, rc, x, read);
 		set_active_memcg(old);
 		if (!lookup && !verdict)
-			run = nhca_rcxt_run(rc, x, run);
+			*run = nhca_rcxt_run(rc, x, *run);
 		spin_unlock(lock);
 		/*
 		 * With PREEMPT_RT, this task may have preempted the task that copies.  Then the
@@ -217,7 +218,22 @@ static void recv_payload(struct nhca_channel *ch, struct nhca_rx *rx, bool read)
 		/* another CPU copies payload of the earlier transfer, one batch at most */
 		cpu_relax();
 	}
-	if (nhca_recv_refused(ch, x, lookup, verdict))
+	return nhca_recv_refused(ch, x, lookup, verdict) ? NULL : rc;
+}
+
+static void recv_payload(struct nhca_channel *ch, struct nhca_rx *rx, bool read)
+{
+	int access = read ? IB_ACCESS_LOCAL_WRITE : IB_ACCESS_REMOTE_WRITE;
+	const struct nhca_rxeth *x = &rx->hdr.rx;
+	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &x->rcxt);
+	enum nhca_channel_counter why;
+	struct nhca_rcxt *rc, copy;
+	u32 run = recv_run(ch, rx);
+	u16 first = rx->index;
+	bool complete, kick;
+
+	rc = recv_accept(ch, x, read, &run);
+	if (!rc)
 		return;
 
 	why = recv_place(ch, rx, run, access);
@@ -231,7 +247,7 @@ static void recv_payload(struct nhca_channel *ch, struct nhca_rx *rx, bool read)
 
 	/* @rc is valid: rc->copies is not 0, so the rCxt cannot be released */
 	spin_lock(lock);
-	complete = nhca_rcxt_copied(pool, rc, why == NHCA_CH_COUNTERS);
+	complete = nhca_rcxt_copied(&ch->rd->pool, rc, why == NHCA_CH_COUNTERS);
 	if (complete)
 		copy = *rc;
 	kick = nhca_rcxt_awaited(rc);
@@ -281,10 +297,26 @@ static struct nhca_frame *recv_frame(struct nhca_channel *ch, u32 *index)
 	return taken ? nhca_ring_slot(&fifo->ring, *index) : NULL;
 }
 
-static void recv_fifo(struct nhca_channel *ch, struct nhca_rx *rx)
+static enum nhca_frame_kind frame_kind(u8 opcode)
+{
+	switch (opcode) {
+	case NHCA_RX_STATUS:
+		return NHCA_FRAME_STATUS;
+	case NHCA_RX_HALF_WRITE:
+		return NHCA_FRAME_WRITE;
+	default:
+		return NHCA_FRAME_PACKET;
+	}
+}
+
+/*
+ * Put a packet into a frame, and post the completion of the frame.
+ * Return: false if the program gets no frame: the FIFO is full, or the completion was lost.
+ */
+static bool recv_fifo(struct nhca_channel *ch, struct nhca_rx *rx)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
-	bool status = rx->hdr.opcode == NHCA_RX_STATUS;
+	enum nhca_frame_kind kind = frame_kind(rx->hdr.opcode);
 	struct nhca_rcxt_id rcxt = {}, src_rcxt = {};
 	struct nhca_cqe cqe = {
 		.wr_id = x->cookie,
@@ -300,15 +332,15 @@ static void recv_fifo(struct nhca_channel *ch, struct nhca_rx *rx)
 	frame = recv_frame(ch, &index);
 	if (!frame) {
 		nhca_recv_drop(ch, x, NHCA_CH_DROP_FIFO);
-		return;
+		return false;
 	}
-	if (status) {
+	if (kind == NHCA_FRAME_PACKET) {
+		src_key |= (u64)x->src_rcxt.index << 32;
+	} else {
 		rcxt = x->rcxt;
 		src_rcxt = x->src_rcxt;
-	} else {
-		src_key |= (u64)x->src_rcxt.index << 32;
 	}
-	frame->kind = status ? NHCA_FRAME_STATUS : NHCA_FRAME_PACKET;
+	frame->kind = kind;
 	frame->status = x->status;
 	frame->length = x->length;
 	frame->src_key = src_key;
@@ -331,11 +363,44 @@ static void recv_fifo(struct nhca_channel *ch, struct nhca_rx *rx)
 	cqe.chan.rcxt_index = rcxt.index;
 	cqe.chan.rcxt_key = rcxt.key;
 	if (nhca_channel_complete(ch, true, &cqe, rx->hdr.solicited))
-		return;
+		return true;
 	/* the completion was lost, so the program does not know the frame: reuse the slot */
 	spin_lock(&ch->lock);
 	nhca_fifo_untake(&ch->fifo, index);
 	spin_unlock(&ch->lock);
+	return false;
+}
+
+/*
+ * Put payload of a half-receive write into a frame.  The bit of the packet stays set only if the
+ * program gets the frame.
+ */
+static void recv_half(struct nhca_channel *ch, struct nhca_rx *rx)
+{
+	const struct nhca_rxeth *x = &rx->hdr.rx;
+	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &x->rcxt);
+	bool complete = false, framed, kick;
+	struct nhca_rcxt *rc, copy;
+	u32 run = 0;
+
+	rc = recv_accept(ch, x, false, &run);
+	if (!rc)
+		return;
+	framed = recv_fifo(ch, rx);
+	/* @rc is valid: rc->copies is not 0, so the rCxt cannot be released */
+	spin_lock(lock);
+	if (framed)
+		complete = nhca_rcxt_copied(&ch->rd->pool, rc, true);
+	else
+		nhca_rcxt_not_framed(rc, x);
+	if (complete)
+		copy = *rc;
+	kick = nhca_rcxt_awaited(rc);
+	spin_unlock(lock);
+	if (unlikely(kick))
+		nhca_drr_ready(ch, true);
+	if (complete)
+		recv_complete(ch, rx, &copy, false);
 }
 
 /*
@@ -430,6 +495,9 @@ void nhca_channel_rx(struct nhca_rx *rx)
 		break;
 	case NHCA_RX_THIRD_WRITE:
 		recv_third(ch, rx);
+		break;
+	case NHCA_RX_HALF_WRITE:
+		recv_half(ch, rx);
 		break;
 	case NHCA_RX_NOTICE:
 		nhca_notice_rx(ch, rx);

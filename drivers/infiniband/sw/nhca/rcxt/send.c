@@ -140,7 +140,9 @@ static u8 send_opcode(const struct nhca_sending *s)
 {
 	if (s->manager)
 		return NHCA_RX_THIRD_WRITE;
-	return s->answer ? NHCA_RX_READ_DATA : NHCA_RX_WRITE;
+	if (s->answer)
+		return NHCA_RX_READ_DATA;
+	return s->half ? NHCA_RX_HALF_WRITE : NHCA_RX_WRITE;
 }
 
 /* Fill in @tx, @h and @it for the next packets of a transfer, which have @bytes payload bytes. */

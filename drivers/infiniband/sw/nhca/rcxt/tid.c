@@ -99,7 +99,7 @@ static void begin(struct nhca_rcxt *rc, enum nhca_rcxt_state state, u32 tid, u32
  */
 static bool begin_receive(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc,
 			  enum nhca_rcxt_state state, u32 tid, u32 total, u32 segment, u8 notify,
-			  u64 pvo)
+			  u64 pvo, bool half)
 {
 	u32 packets = nhca_rcxt_packets(total, segment);
 	unsigned long *map = NULL;
@@ -113,6 +113,7 @@ static bool begin_receive(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc,
 	begin(rc, state, tid, total, segment, notify);
 	rc->missing = packets;
 	rc->pvo = pvo;
+	rc->half = half;
 	rc->map_kept = !!map;
 	if (map)
 		rc->map = map;
@@ -140,10 +141,11 @@ static enum nhca_rcxt_verdict payload_equal(const struct nhca_rcxt *rc, const st
 		return NHCA_RCXT_BUSY;
 	}
 	if (rc->state != (read ? NHCA_RCXT_READING : NHCA_RCXT_RECEIVING) ||
-	    (!read && (x->notify ^ rc->notify) & NHCA_RX_NOTIFY_THIRD) ||
+	    (!read && (x->notify ^ rc->notify) & NHCA_RX_NOTIFY_THIRD) || x->half != rc->half ||
 	    x->pvo - x->offset != rc->pvo || !sizes_agree(rc, x->total, x->segment))
 		return NHCA_RCXT_MISMATCH;
-	return NHCA_RCXT_ACCEPT;
+	/* a packet that gets no frame may come again and again: see nhca_rcxt_want() */
+	return rc->half && rc->wanted ? NHCA_RCXT_BUSY : NHCA_RCXT_ACCEPT;
 }
 
 static enum nhca_rcxt_verdict payload_higher(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc,
@@ -167,7 +169,7 @@ static enum nhca_rcxt_verdict payload_higher(struct nhca_rcxt_pool *pool, struct
 	if (rc->copies)
 		return NHCA_RCXT_WAIT;
 	if (!begin_receive(pool, rc, NHCA_RCXT_RECEIVING, x->tid, x->total, x->segment, x->notify,
-			   x->pvo - x->offset))
+			   x->pvo - x->offset, x->half))
 		return NHCA_RCXT_NO_MAP;
 	return NHCA_RCXT_ACCEPT;
 }
@@ -202,6 +204,16 @@ u32 nhca_rcxt_run(struct nhca_rcxt *rc, const struct nhca_rxeth *x, u32 n)
 			break;
 	rc->missing -= i;
 	return i;
+}
+
+void nhca_rcxt_not_framed(struct nhca_rcxt *rc, const struct nhca_rxeth *x)
+{
+	rc->copies--;
+	/* no other transfer can have begun during the copy, but this one may have been canceled */
+	if (rc->state != NHCA_RCXT_RECEIVING || rc->tid != x->tid)
+		return;
+	__clear_bit(x->offset / rc->segment, rcxt_map(rc));
+	rc->missing++;
 }
 
 bool nhca_rcxt_copied(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, bool ok)
@@ -523,7 +535,7 @@ int nhca_rcxt_begin_read(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 
 
 	if (err)
 		return err;
-	if (!begin_receive(pool, rc, NHCA_RCXT_READING, tid, total, segment, notify, pvo))
+	if (!begin_receive(pool, rc, NHCA_RCXT_READING, tid, total, segment, notify, pvo, false))
 		return -ENOMEM;
 	rc->cookie = cookie;
 	return 0;

@@ -76,10 +76,10 @@ enum nhca_rcxt_verdict {
  * @pool: the pool of @rc
  * @rc:   the rCxt that the packet names
  * @x:    RXETH of the packet
- * @read: true: NHCA_RX_READ_DATA; false: NHCA_RX_WRITE
+ * @read: true: NHCA_RX_READ_DATA; false: NHCA_RX_WRITE, NHCA_RX_THIRD_WRITE or NHCA_RX_HALF_WRITE
  * Context: any, rCxt's lock.
  * Return: enum nhca_rcxt_verdict.  ACCEPT: the packet's bit is set and the copy is counted, so the
- * caller must call nhca_rcxt_copied(), even if the copy fails.
+ * caller must call nhca_rcxt_copied(), even if the copy fails; or nhca_rcxt_not_framed().
  */
 enum nhca_rcxt_verdict nhca_rcxt_payload(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc,
 					 const struct nhca_rxeth *x, bool read);
@@ -106,6 +106,17 @@ u32 nhca_rcxt_run(struct nhca_rcxt *rc, const struct nhca_rxeth *x, u32 n);
  * then notifies the sides that @rc->notify names.
  */
 bool nhca_rcxt_copied(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, bool ok);
+
+/**
+ * nhca_rcxt_not_framed - end a copy to a frame that the program will not get
+ * @rc: the rCxt
+ * @x:  RXETH of the packet, which nhca_rcxt_payload() has accepted
+ *
+ * The FIFO was full, or the completion of the frame was lost.  The packet counts as not received,
+ * so that its next repetition is accepted: each packet gets exactly one frame.
+ * Context: any, rCxt's lock.
+ */
+void nhca_rcxt_not_framed(struct nhca_rcxt *rc, const struct nhca_rxeth *x);
 
 /**
  * nhca_rcxt_request - apply the tid rules to a read request of a peer
@@ -406,7 +417,9 @@ static inline void nhca_rcxt_await(struct nhca_rcxt *rc)
  * The wait (-EBUSY, -EAGAIN) must have an end, whatever peers do: the rCxt accepts no further
  * request, and payload of no further transfer, until the work request has begun or failed.  What
  * the rCxt has accepted before goes on: one read, or NHCA_RCXT_PARTS third-party requests, or one
- * write.  Meanwhile, work requests for other rCxts pass the one that waits (NHCA_CH_WAITING).
+ * write.  A half-receive write does not go on, because the number of its copies has no limit: a
+ * packet that gets no frame may be copied again.  Meanwhile, work requests for other rCxts pass the
+ * one that waits (NHCA_CH_WAITING).
  * Context: the channel's turn, rCxt's lock.
  */
 static inline void nhca_rcxt_want(struct nhca_rcxt *rc, int err)

@@ -32,7 +32,7 @@ static int part_init(struct kunit *test)
 	return err;
 }
 
-/* Make a work request with packet @i of a write, whose bytes are the first ones of @a's memory. */
+/* Fill in a work request with packet @i of a write of the first bytes of @a's memory. */
 static struct nhca_send_wqe *part(struct chan *a, u32 tid, u32 total, u32 i)
 {
 	struct nhca_send_wqe *wqe = chan_wqe(a, PART);

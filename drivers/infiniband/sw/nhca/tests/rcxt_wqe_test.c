@@ -65,7 +65,7 @@ static const struct row malformed[] = {
 	{ "tid", NHCA_WR_CH_WRITE, { WR4(tid, 0) } },
 	{ "tid", NHCA_WR_CH_FENCE, { WR4(tid, 0) } },
 	{ "notify", NHCA_WR_CH_READ, { WR1(notify, 4) } },
-	{ "flags", NHCA_WR_CH_WRITE, { WR1(flags, 2) } },
+	{ "flags", NHCA_WR_CH_WRITE, { WR1(flags, 4) } },
 	{ "again", NHCA_WR_CH_READ, { AGAIN } },
 	{ "segment", NHCA_WR_CH_WRITE, { WR4(segment, NHCA_MIN_SEGMENT - 4) } },
 	{ "segment", NHCA_WR_CH_READ, { WR4(segment, PAIR_SEG + 2) } },

@@ -62,6 +62,7 @@ void nhca_rxeth_decode(struct nhca_rxeth *x, u8 opcode, const u8 *p)
 		.pvo = get_unaligned_be64(p + 32),
 		.version = p[40] >> RXETH_VERSION_SHIFT,
 		.notify = p[40] & NHCA_RX_NOTIFY_MASK,
+		.half = opcode == NHCA_RX_HALF_WRITE,
 		.again = p[40] & RXETH_AGAIN,
 		.src_channel = get_unaligned_be24(p + 41),
 		.src_key = get_unaligned_be32(p + 44),
@@ -195,6 +196,9 @@ bool nhca_rxeth_fits(const struct nhca_rxeth *x, u8 opcode, unsigned int payload
 	case NHCA_RX_WRITE:
 	case NHCA_RX_READ_DATA:
 		return x->length == nhca_rcxt_packet_len(x->total, x->segment, x->offset);
+	case NHCA_RX_HALF_WRITE:
+		return x->segment <= NHCA_RX_MAX_PACKET && x->pvo == x->offset &&
+		       x->length == nhca_rcxt_packet_len(x->total, x->segment, x->offset);
 	case NHCA_RX_STATUS:
 		/* the payload is a bitmap of consecutive packets; the first one is at x->offset */
 		left = nhca_rcxt_packets(x->total - x->offset, x->segment);

@@ -34,9 +34,9 @@ enum nhca_rx_opcode {
 	NHCA_RX_FENCE		= 0xc7,	/* cancels a transfer at the peer; requests a status */
 	NHCA_RX_THIRD_REQUEST	= 0xc8,	/* a manager requests that a source writes to a target */
 	NHCA_RX_THIRD_WRITE	= 0xc9,	/* payload whose notice goes to the manager */
+	NHCA_RX_HALF_WRITE	= 0xcc,	/* half-receive write: payload for frames of the FIFO */
 	/* reserved for other transfers of the reference: nhca never sends them, and drops them */
 	NHCA_RX_BROADCAST_WRITE	= 0xca,	/* payload for all channels that have the rCxt */
-	NHCA_RX_HALF_WRITE	= 0xcc,	/* payload from memory into a receive FIFO */
 	NHCA_RX_HALF_REQUEST	= 0xcd,	/* read request whose source or destination is a FIFO */
 	NHCA_RX_HALF_DATA	= 0xce,	/* payload that answers NHCA_RX_HALF_REQUEST */
 	NHCA_RX_CONDITION	= 0xd0,	/* conditional transfers */
@@ -97,6 +97,7 @@ struct nhca_rcxt_id {
  * @version: NHCA_RXETH_VERSION
  * @notify:  NHCA_RX_NOTIFY_*
  * @status:  status: enum nhca_rx_status
+ * @half:    half-receive write: the payload goes into a frame.  Follows from the opcode
  * @again:   read request, probe: the packet answers a challenge, so its receiver sends no other
  *           challenge
  * @length:  bytes of payload of this packet, without pad
@@ -109,8 +110,9 @@ struct nhca_rcxt_id {
  * @tid:     number of the transfer
  * @total:   bytes of the transfer, at most NHCA_RCXT_MAX_LEN
  * @offset:  bytes of the transfer before those of this packet
- * @pvo:     payload: destination of this packet's first byte; read request, third-party request,
- *           and their challenges: source of the transfer's first byte
+ * @pvo:     payload: destination of this packet's first byte; half-receive write: equal to @offset;
+ *           read request, third-party request, and their challenges: source of the transfer's first
+ *           byte
  * @src_key: lower 32 bits of the key of @src_channel
  * @src_rcxt: rCxt of @src_channel, for answers; packet mode: src_rcxt.index has the upper 32 bits
  *           of the key of @src_channel
@@ -133,6 +135,7 @@ struct nhca_rxeth {
 	u8 version;
 	u8 notify;
 	u8 status;
+	bool half;
 	bool again;
 	u16 length;
 	u16 segment;
