@@ -30,7 +30,8 @@ SAME(cookie);
 SAME(received);
 SAME(data);
 static_assert((int)NHCADV_FRAME_PACKET == NHCA_FRAME_PACKET &&
-	      (int)NHCADV_FRAME_STATUS == NHCA_FRAME_STATUS, "kinds of frames");
+	      (int)NHCADV_FRAME_STATUS == NHCA_FRAME_STATUS &&
+	      (int)NHCADV_FRAME_WRITE == NHCA_FRAME_WRITE, "kinds of frames");
 static_assert((int)NHCADV_TRANSFER_COMPLETE == NHCA_TRANSFER_COMPLETE &&
 	      (int)NHCADV_TRANSFER_PARTIAL == NHCA_TRANSFER_PARTIAL &&
 	      (int)NHCADV_TRANSFER_NONE == NHCA_TRANSFER_NONE &&

@@ -37,6 +37,7 @@ enum nhcadv_device_caps {
 	NHCADV_DEVICE_MOVE	= 1 << 3,	/* third-party transfers: nhcadv_wr_move() */
 	NHCADV_DEVICE_REG_CACHE	= 1 << 4,	/* nhcadv_reg_cached() keeps registrations */
 	NHCADV_DEVICE_PART	= 1 << 5,	/* half-send writes: nhcadv_wr_part() */
+	NHCADV_DEVICE_FRAMES	= 1 << 6,	/* half-receive writes: nhcadv_wr_write_frames() */
 };
 
 /**
@@ -466,8 +467,8 @@ struct nhcadv_target {
  * IBV_SEND_SOLICITED makes the completion at the peer a solicited one, and IBV_SEND_INLINE is
  * ignored.  Other flags are invalid.  ibv_wr_complete() returns the first error (EINVAL: invalid
  * argument; ENOMEM: too few free slots in the send FIFO; EOPNOTSUPP: see nhcadv_wr_fence(),
- * nhcadv_wr_move(), nhcadv_wr_part()), and then posts nothing.  A slot is free again when its work
- * request and all earlier ones are done.
+ * nhcadv_wr_move(), nhcadv_wr_part(), nhcadv_wr_write_frames()), and then posts nothing.  A slot is
+ * free again when its work request and all earlier ones are done.
  */
 struct nhcadv_qp_ex {
 	uint64_t comp_mask;
@@ -494,6 +495,11 @@ struct nhcadv_qp_ex {
 	void (*wr_part)(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
 			const struct nhcadv_transfer *transfer, uint32_t offset, size_t num_buf,
 			const struct ibv_data_buf *buf_list);
+	void (*wr_write_frames)(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
+				const struct nhcadv_transfer *transfer);
+	void (*wr_frames_again)(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
+				const struct nhcadv_transfer *transfer, uint32_t offset,
+				uint32_t length);
 };
 
 /**
@@ -531,16 +537,39 @@ static inline void nhcadv_wr_write(struct nhcadv_qp_ex *qp, const struct nhcadv_
  * Half-send write: send the packet at @offset of a write.  The call copies its bytes from
  * @buf_list, whose buffers need not be registered, or contiguous.  They have together
  * transfer->segment bytes, or what is left of transfer->total, and at most cap.max_inline_data -
- * NHCADV_PART_HEADER.  transfer->segment is not 0, transfer->notify has NHCADV_NOTIFY_INITIATOR, and
- * local_pvo is not used.  Post each packet once, in any order, and again if it was lost.  NHCADV_WC_WRITE has the
- * wr_id of the packet that was posted first.  Needs NHCADV_DEVICE_PART here; the peer sees an
- * ordinary write.
+ * NHCADV_PART_HEADER.  transfer->segment is not 0, transfer->notify has NHCADV_NOTIFY_INITIATOR,
+ * and local_pvo is not used.  Post each packet once, in any order, and again if it was lost.
+ * NHCADV_WC_WRITE has the wr_id of the packet that was posted first.  Needs NHCADV_DEVICE_PART
+ * here; the peer sees an ordinary write.
  */
 static inline void nhcadv_wr_part(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
 				  const struct nhcadv_transfer *transfer, uint32_t offset,
 				  size_t num_buf, const struct ibv_data_buf *buf_list)
 {
 	qp->wr_part(qp, peer, transfer, offset, num_buf, buf_list);
+}
+
+/*
+ * Half-receive write: each packet goes into one frame NHCADV_FRAME_WRITE of the peer's receive
+ * FIFO, and not into memory.  The frame has the packet's offset; frames come in any order, each
+ * once.  remote_pvo is 0, and segment at most NHCADV_FRAME_DATA.  A packet that finds the FIFO full
+ * is dropped, and counts as not received: probe, and send the missing packets with
+ * nhcadv_wr_frames_again().  NHCADV_WC_WRITE here, and NHCADV_WC_REMOTE_WRITE at the peer, say that
+ * each packet has got its frame.  Both ends need NHCADV_DEVICE_FRAMES; a peer without it drops the
+ * packets.
+ */
+static inline void nhcadv_wr_write_frames(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
+					  const struct nhcadv_transfer *transfer)
+{
+	qp->wr_write_frames(qp, peer, transfer);
+}
+
+/* Retransmit a part of nhcadv_wr_write_frames(); otherwise as nhcadv_wr_retransmit(). */
+static inline void nhcadv_wr_frames_again(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
+					  const struct nhcadv_transfer *transfer, uint32_t offset,
+					  uint32_t length)
+{
+	qp->wr_frames_again(qp, peer, transfer, offset, length);
 }
 
 /*

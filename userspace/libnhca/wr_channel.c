@@ -162,7 +162,7 @@ static void put_part(struct nhcadv_qp_ex *dv, struct nhca_rcxt_wr *wr,
 	}
 	wr->offset = offset;
 	wr->length = length;
-	wr->flags = NHCA_RCXT_WR_RETRANSMIT;
+	wr->flags |= NHCA_RCXT_WR_RETRANSMIT;
 }
 
 static void wr_retransmit(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer,
@@ -280,6 +280,46 @@ static void wr_move_again(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *sou
 		put_part(dv, wr, transfer, offset, length);
 }
 
+/* Return: the description of a half-receive write, or NULL after an error */
+static struct nhca_rcxt_wr *begin_frames(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer,
+					 const struct nhcadv_transfer *transfer)
+{
+	struct nhca_qp *qp = &to_channel(dv)->qp;
+	struct nhca_rcxt_wr *wr;
+
+	if (!(to_nctx(qp->vqp.qp.context)->features & NHCA_FEATURE_FRAMES)) {
+		nhca_wr_fail(qp, EOPNOTSUPP);
+		return NULL;
+	}
+	if (transfer->remote_pvo || transfer->segment > NHCA_FRAME_DATA) {
+		nhca_wr_fail(qp, EINVAL);
+		return NULL;
+	}
+	wr = begin_transfer(dv, NHCA_WR_CH_WRITE, peer, transfer);
+	if (wr)
+		wr->flags = NHCA_RCXT_WR_FRAMES;
+	return wr;
+}
+
+static void wr_write_frames(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer,
+			    const struct nhcadv_transfer *transfer)
+{
+	struct nhca_rcxt_wr *wr = begin_frames(dv, peer, transfer);
+
+	if (wr)
+		wr->length = transfer->total;
+}
+
+static void wr_frames_again(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer,
+			    const struct nhcadv_transfer *transfer, uint32_t offset,
+			    uint32_t length)
+{
+	struct nhca_rcxt_wr *wr = begin_frames(dv, peer, transfer);
+
+	if (wr)
+		put_part(dv, wr, transfer, offset, length);
+}
+
 /*
  * Copy the buffers into the slot, after the description of the transfer.
  * Return: false if they do not have @length bytes together.
@@ -350,6 +390,8 @@ void nhca_wr_set_channel_ops(struct nhca_channel *ch)
 		.wr_move = wr_move,
 		.wr_move_again = wr_move_again,
 		.wr_part = wr_part,
+		.wr_write_frames = wr_write_frames,
+		.wr_frames_again = wr_frames_again,
 	};
 }
 

@@ -127,7 +127,7 @@ int main(int argc, char **argv)
 	peer_host = argv[optind];
 	if (o.warm == UINT32_MAX)
 		o.warm = o.depth;
-	channel_sizes = (struct channel_sizes){ RCXTS, MEMORY, SEND_WR };
+	channel_sizes = (struct channel_sizes){ RCXTS, MEMORY, SEND_WR, 0 };
 	if (!o.depth || o.depth > RCXTS || o.size > MEMORY / RCXTS) {
 		fprintf(stderr, "transfers: -k takes 1 to %d, -s at most %d\n", RCXTS,
 			MEMORY / RCXTS);

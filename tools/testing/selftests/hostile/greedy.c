@@ -390,7 +390,7 @@ static uint64_t take_quantum(int *error)
 	mem = nhcadv_reg_job_mem(context, job, pages(WRITE_BYTES), WRITE_BYTES,
 				 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	must(mem);
-	channel_sizes = (struct channel_sizes){ RCXTS, MEMORY, SEND_WR };
+	channel_sizes = (struct channel_sizes){ RCXTS, MEMORY, SEND_WR, 0 };
 	cq_entries = 2 * SEND_WR;
 	for (i = 0; i < WRITERS; i++) {
 		channel_make(&from[i], job, 16);

@@ -2,17 +2,18 @@
 /* channels.h describes these functions. */
 #include "channels.h"
 
-struct channel_sizes channel_sizes = { RCXTS, MEMORY, SEND_WR };
+struct channel_sizes channel_sizes = { RCXTS, MEMORY, SEND_WR, 0 };
 uint32_t job;
 
 /* ---- creation ---- */
 
 struct ibv_qp *make_qp(struct ibv_cq *scq, struct ibv_cq *rcq, uint32_t of_job, uint32_t frames)
 {
+	uint32_t inline_data = channel_sizes.inline_data ? channel_sizes.inline_data : 256;
 	struct ibv_qp_init_attr_ex init = {
 		.qp_type = IBV_QPT_DRIVER, .send_cq = scq, .recv_cq = rcq,
 		.cap = { .max_send_wr = channel_sizes.send_wr, .max_send_sge = 2,
-			 .max_inline_data = 256 },
+			 .max_inline_data = inline_data },
 		.comp_mask = IBV_QP_INIT_ATTR_PD, .pd = pd,
 	};
 	struct nhcadv_channel_init_attr attr = { .job = of_job, .frames = frames };
@@ -20,7 +21,7 @@ struct ibv_qp *make_qp(struct ibv_cq *scq, struct ibv_cq *rcq, uint32_t of_job, 
 
 	if (!qp)
 		return NULL;
-	if (init.cap.max_send_wr < channel_sizes.send_wr || init.cap.max_inline_data < 256 ||
+	if (init.cap.max_send_wr < channel_sizes.send_wr || init.cap.max_inline_data < inline_data ||
 	    attr.frames < frames)
 		die("a channel has smaller limits than requested");
 	return qp;

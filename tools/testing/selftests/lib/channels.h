@@ -28,6 +28,7 @@ struct channel_sizes {
 	uint32_t rcxts;			/* rCxts of a channel, at most RCXTS_MAX */
 	uint32_t memory;		/* bytes of memory of a channel */
 	uint32_t send_wr;
+	uint32_t inline_data;		/* bytes that a work request has room for; 0: 256 */
 };
 
 /* Data about a channel that the other side needs */

@@ -112,7 +112,7 @@ static void paint_words(uint8_t *p, uint32_t size)
 
 static void open_channel(void)
 {
-	channel_sizes = (struct channel_sizes){ RCXTS, MEMORY, SEND_WR };
+	channel_sizes = (struct channel_sizes){ RCXTS, MEMORY, SEND_WR, 0 };
 	job = JOB;
 	open_device();
 	channel_open(&c, 512);

@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Half transfers between two hosts, on a network that loses, repeats and reorders packets.
+ *
+ *	half -d DEVICE -g GID-INDEX -p TCP-PORT [-n TRANSFERS] [HOST]
+ *
+ * With HOST, the program is the initiator: it writes from scattered buffers (half-send), and writes
+ * to frames (half-receive).  The other one is the target: it checks each byte, and that each packet
+ * has exactly one frame and each transfer one completion.
+ */
+#include <getopt.h>
+
+#define RCXTS	2
+#define MEMORY	(2u << 20)
+#define SEND_WR	64
+#include "channels.h"
+
+#define FRAMES		64
+#define MOST		64		/* packets of a transfer */
+#define OVERLOAD	(10 * FRAMES)	/* packets of a transfer at a target that reads slowly */
+#define PIECES		9		/* buffers of a packet */
+#define ASK_MS		20		/* time without a completion until the next probe */
+#define GIVE_UP_S	120
+#define AT		64		/* place of the bytes in the memory of both ends */
+
+enum what { PARTS = 1, TO_FRAMES, QUIT };
+
+/* What the initiator tells the target before each transfer */
+struct order {
+	uint32_t what, tid, total, segment, slow;
+};
+
+static struct channel c;
+static uint64_t probes, repeats, lost_notices;
+static uint32_t ended_by_status;	/* latest tid whose end a status has told */
+
+static uint32_t packets(const struct nhcadv_transfer *t)
+{
+	return t->total ? (t->total - 1) / t->segment + 1 : 1;
+}
+
+static uint32_t length_at(const struct nhcadv_transfer *t, uint32_t offset)
+{
+	return t->total - offset < t->segment ? t->total - offset : t->segment;
+}
+
+/* ---- the initiator ---- */
+
+/* Post the packet at @offset.  Its bytes lie in buffers of random lengths, also of 0 bytes. */
+static void post_part(const struct nhcadv_transfer *t, uint32_t offset)
+{
+	static uint8_t scattered[PIECES][2048];
+	struct ibv_data_buf bufs[PIECES];
+	uint32_t left = length_at(t, offset), from = AT + offset, i;
+
+	for (i = 0; i < PIECES; i++) {
+		bufs[i].addr = scattered[PIECES - 1 - i];
+		bufs[i].length = i == PIECES - 1 ? left : rnd() % (left + 1);
+		memcpy(bufs[i].addr, c.buf + from, bufs[i].length);
+		from += bufs[i].length;
+		left -= bufs[i].length;
+	}
+	start(&c, t->tid, 0);
+	nhcadv_wr_part(c.dv, &c.peer, t, offset, PIECES, bufs);
+	/* the bytes are in the work request, so the program may change its buffers */
+	memset(scattered, 0xee, sizeof(scattered));
+	while (ibv_wr_complete(c.qpx) == ENOMEM) {
+		start(&c, t->tid, 0);
+		from = AT + offset;
+		for (i = 0; i < PIECES; i++) {
+			memcpy(bufs[i].addr, c.buf + from, bufs[i].length);
+			from += bufs[i].length;
+		}
+		nhcadv_wr_part(c.dv, &c.peer, t, offset, PIECES, bufs);
+	}
+}
+
+/* Send packets @first to @end - 1 of the transfer. */
+static void post_range(const struct nhcadv_transfer *t, enum what what, uint32_t first,
+		       uint32_t end, bool again)
+{
+	uint32_t offset = first * t->segment, i;
+
+	if (what == PARTS) {
+		/* from the last to the first packet */
+		for (i = end; i-- > first;)
+			post_part(t, i * t->segment);
+		return;
+	}
+	start(&c, t->tid, 0);
+	if (again)
+		nhcadv_wr_frames_again(c.dv, &c.peer, t, offset,
+				       (end == packets(t) ? t->total : end * t->segment) - offset);
+	else
+		nhcadv_wr_write_frames(c.dv, &c.peer, t);
+	verb(ibv_wr_complete(c.qpx));
+}
+
+/* Send the packets again that a status does not report; at most @most of them. */
+static void post_missing(const struct nhcadv_transfer *t, enum what what,
+			 const struct nhcadv_frame *status, uint32_t most)
+{
+	uint32_t first = 0, end, n = packets(t);
+
+	while (first < n && most) {
+		if (nhcadv_frame_has(status, first)) {
+			first++;
+			continue;
+		}
+		for (end = first + 1; end < n && end - first < most; end++)
+			if (nhcadv_frame_has(status, end))
+				break;
+		post_range(t, what, first, end, true);
+		repeats += end - first;
+		most -= end - first;
+		first = end;
+	}
+}
+
+/* Return: true if the transfer of @t has its completion, or a status says that it is complete. */
+static bool look(const struct nhcadv_transfer *t, enum what what, uint32_t most)
+{
+	const struct nhcadv_frame *frame;
+	bool complete = false;
+	struct done d;
+
+	while (poll_done(c.scq, &d)) {
+		if (d.status)
+			die("tid %u: completion %#x: %s", t->tid, d.kind,
+			    ibv_wc_status_str(d.status));
+		/* the notice came later than the status that said that the transfer is complete */
+		if (d.kind == NHCADV_WC_WRITE && d.tid == ended_by_status) {
+			ended_by_status = 0;
+			continue;
+		}
+		if (d.kind != NHCADV_WC_WRITE || d.wr_id != t->tid || d.tid != t->tid)
+			die("tid %u: completion %#x of tid %u", t->tid, d.kind, d.tid);
+		return true;
+	}
+	while (!complete && poll_done(c.rcq, &d)) {
+		if (d.kind != NHCADV_WC_FRAME)
+			die("tid %u: completion %#x", t->tid, d.kind);
+		must(frame = nhcadv_frame(c.qp, d.frame));
+		if (frame->kind != NHCADV_FRAME_STATUS)
+			die("tid %u: frame of kind %u", t->tid, frame->kind);
+		if (frame->tid == t->tid && frame->status == NHCADV_TRANSFER_COMPLETE) {
+			complete = true;
+			ended_by_status = t->tid;
+			lost_notices++;
+		} else if (frame->tid == t->tid && frame->status == NHCADV_TRANSFER_NONE) {
+			post_range(t, what, 0, packets(t), what != PARTS);
+		} else if (frame->tid == t->tid) {
+			post_missing(t, what, frame, most);
+		}
+		verb(nhcadv_release_frame(c.qp, d.frame));
+	}
+	return complete;
+}
+
+static void transfer_goes(enum what what, uint32_t total, uint32_t slow)
+{
+	struct nhcadv_transfer t = transfer(&c, 0, AT, total, NHCADV_NOTIFY_INITIATOR |
+					    NHCADV_NOTIFY_TARGET);
+	struct order order = { .what = what, .tid = t.tid, .slow = slow };
+	uint64_t end = now_ns() + GIVE_UP_S * 1000000000ULL, ask = 0;
+	char ok;
+
+	if (what == TO_FRAMES)
+		t.remote_pvo = 0;
+	else
+		t.local_pvo = 0;
+	if (slow) {
+		t.total = OVERLOAD * t.segment - 5;
+		must(AT + t.total <= MEMORY);
+	}
+	t.cookie = t.tid;
+	order.total = t.total;
+	order.segment = t.segment;
+	paint(c.buf + AT, t.total, t.tid);
+	tell(&order, sizeof(order));
+	hear(&ok, 1);
+	post_range(&t, what, 0, packets(&t), false);
+	while (!look(&t, what, slow ? FRAMES / 2 : packets(&t))) {
+		if (now_ns() > end)
+			die("tid %u: %u bytes do not arrive", t.tid, t.total);
+		if (!ask)
+			ask = now_ns() + ASK_MS * 1000000ULL;
+		if (now_ns() < ask)
+			continue;
+		post_probe(&c, &t, 0, 0);
+		probes++;
+		ask = now_ns() + ASK_MS * 1000000ULL;
+	}
+	/* a status replaces a lost notice, so that a later one must not be taken for another tid */
+	start(&c, 0, 0);
+	nhcadv_wr_cancel(c.dv, t.local_rcxt, t.tid);
+	verb(ibv_wr_complete(c.qpx));
+	hear(&ok, 1);
+}
+
+static void refuse(const char *what, int want)
+{
+	int got = ibv_wr_complete(c.qpx);
+
+	if (got != want)
+		die("%s: %s instead of %s", what, strerror(got), strerror(want));
+}
+
+/* The provider refuses wrong arguments, and the channel stays usable. */
+static void test_arguments(void)
+{
+	struct nhcadv_transfer t = transfer(&c, 1, AT, 3 * 64 + 1, NHCADV_NOTIFY_INITIATOR);
+	static uint8_t bytes[4096];
+	struct ibv_data_buf buf = { .addr = bytes, .length = 64 };
+
+	t.segment = 64;
+	start(&c, 0, 0);
+	nhcadv_wr_part(c.dv, &c.peer, &t, 4, 1, &buf);
+	refuse("a part inside a packet", EINVAL);
+	start(&c, 0, 0);
+	nhcadv_wr_part(c.dv, &c.peer, &t, 4 * 64, 1, &buf);
+	refuse("a part at the end", EINVAL);
+	start(&c, 0, 0);
+	nhcadv_wr_part(c.dv, &c.peer, &t, 3 * 64, 1, &buf);
+	refuse("a part that is too long", EINVAL);
+	buf.length = 63;
+	start(&c, 0, 0);
+	nhcadv_wr_part(c.dv, &c.peer, &t, 0, 1, &buf);
+	refuse("a part that is too short", EINVAL);
+	buf.length = 64;
+	t.notify = NHCADV_NOTIFY_TARGET;
+	start(&c, 0, 0);
+	nhcadv_wr_part(c.dv, &c.peer, &t, 0, 1, &buf);
+	refuse("a part without a notice", EINVAL);
+	t.notify = NHCADV_NOTIFY_INITIATOR;
+	t.segment = 4096;
+	t.total = 4096;
+	buf.length = 4096;
+	start(&c, 0, 0);
+	nhcadv_wr_part(c.dv, &c.peer, &t, 0, 1, &buf);
+	refuse("a part that has no room", EINVAL);
+	start(&c, 0, 0);
+	nhcadv_wr_write_frames(c.dv, &c.peer, &t);
+	refuse("frames with a PVO", EINVAL);
+	t.remote_pvo = 0;
+	start(&c, 0, 0);
+	nhcadv_wr_write_frames(c.dv, &c.peer, &t);
+	refuse("frames with a long segment", EINVAL);
+	if (channel_info(&c).state != IBV_QPS_RTS)
+		die("the channel is in the error state");
+	ktap_ok("wrong arguments are refused");
+}
+
+static void initiate(uint32_t transfers)
+{
+	uint32_t segment = c.here.segment < c.there.segment ? c.here.segment : c.there.segment, i;
+	struct order quit = { .what = QUIT };
+
+	test_arguments();
+	for (i = 0; i < transfers; i++)
+		transfer_goes(PARTS, i % 16 ? rnd() % (MOST * segment) : 0, 0);
+	ktap_ok("writes from scattered buffers arrive");
+	for (i = 0; i < transfers; i++)
+		transfer_goes(TO_FRAMES, i % 16 ? rnd() % (MOST * segment) : 0, 0);
+	ktap_ok("each packet of a write gets exactly one frame");
+	for (i = 0; i < 3; i++)
+		transfer_goes(TO_FRAMES, 0, 1);
+	ktap_ok("a write of ten times the FIFO arrives at a target that reads slowly");
+	tell(&quit, sizeof(quit));
+	printf("# %u transfers of each form, %" PRIu64 " probes, %" PRIu64 " packets repeated, %"
+	       PRIu64 " notices lost\n", transfers, probes, repeats, lost_notices);
+}
+
+/* ---- the target ---- */
+
+static bool got[OVERLOAD];
+
+/* Check a frame of the transfer, which must be the first one of its packet. */
+static void check_frame(const struct order *o, uint32_t index)
+{
+	const struct nhcadv_frame *f = nhcadv_frame(c.qp, index);
+	uint32_t packet, i;
+
+	must(f);
+	if (f->kind != NHCADV_FRAME_WRITE || f->tid != o->tid || f->total != o->total ||
+	    f->segment != o->segment || f->offset % o->segment || f->cookie != o->tid ||
+	    f->rcxt != c.here.rcxts[0] || f->src_rcxt != c.there.rcxts[0] ||
+	    f->src_channel != c.there.qpn || f->src_key != (uint32_t)c.there.key)
+		die("tid %u: a frame of kind %u, tid %u, offset %u of %u", o->tid, f->kind, f->tid,
+		    f->offset, f->total);
+	packet = f->offset / o->segment;
+	if (packet >= OVERLOAD || got[packet])
+		die("tid %u: packet %u has a second frame", o->tid, packet);
+	got[packet] = true;
+	i = o->total - f->offset;
+	if (f->length != (i < o->segment ? i : o->segment))
+		die("tid %u: packet %u has %u bytes", o->tid, packet, f->length);
+	for (i = 0; i < f->length; i++)
+		if (f->data[i] != pattern(o->tid, f->offset + i))
+			die("tid %u: byte %u is wrong", o->tid, f->offset + i);
+	verb(nhcadv_release_frame(c.qp, index));
+}
+
+static void serve(void)
+{
+	uint32_t frames, want;
+	struct order o;
+	struct done d;
+	char ok = 1;
+
+	for (;;) {
+		hear(&o, sizeof(o));
+		if (o.what == QUIT)
+			return;
+		memset(got, 0, sizeof(got));
+		tell(&ok, 1);
+		frames = 0;
+		want = o.what == PARTS ? 0 : o.total ? (o.total - 1) / o.segment + 1 : 1;
+		do {
+			if (o.slow && frames % 8 == 0)
+				usleep(2000);
+			d = wait_done(c.rcq, "a half transfer");
+			if (d.status)
+				die("tid %u: %s", o.tid, ibv_wc_status_str(d.status));
+			if (d.kind == NHCADV_WC_FRAME) {
+				check_frame(&o, d.frame);
+				frames++;
+			}
+		} while (d.kind == NHCADV_WC_FRAME);
+		if (d.kind != NHCADV_WC_REMOTE_WRITE || d.tid != o.tid || d.byte_len != o.total)
+			die("tid %u: completion %#x of tid %u", o.tid, d.kind, d.tid);
+		if (frames != want)
+			die("tid %u: %u frames of %u packets", o.tid, frames, want);
+		if (o.what == PARTS) {
+			check_painted(c.buf + AT, o.total, o.tid, "a write from scattered buffers");
+			memset(c.buf + AT, 0, o.total);
+		}
+		if (differs(c.buf, MEMORY, 0) >= 0)
+			die("tid %u: bytes beside those of the write were written", o.tid);
+		expect_nothing(c.rcq, 0, "after a transfer");
+		tell(&ok, 1);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct nhcadv_device_attr attr;
+	uint32_t transfers = 100;
+	int letter;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	program = "half";
+	job = 4729;
+	channel_sizes = (struct channel_sizes){ RCXTS, MEMORY, SEND_WR, 1984 };
+	cq_entries = 4096;
+	while ((letter = getopt(argc, argv, "d:g:p:n:")) != -1)
+		switch (letter) {
+		case 'n':
+			transfers = strtoul(optarg, NULL, 0);
+			break;
+		default:
+			if (peer_option(letter))
+				break;
+			fputs("usage: half [-d DEVICE] [-g GID-INDEX] [-p TCP-PORT] [-n TRANSFERS] "
+			      "[HOST]\n", stderr);
+			return 2;
+		}
+	peer_host = argv[optind];
+	open_device();
+	sock_open();
+	say_hello();
+	verb(nhcadv_query_device(context, &attr));
+	if (!(attr.caps & NHCADV_DEVICE_PART) || !(attr.caps & NHCADV_DEVICE_FRAMES))
+		die("the device has no half transfers");
+	rnd_state = 0x4a1f;
+	channel_open(&c, FRAMES);
+	channel_meet(&c);
+	/* packets of both forms have room in the FIFO, and in a slot of the send FIFO */
+	if (c.here.segment > 1944)
+		c.here.segment = 1944;
+	if (peer_host)
+		initiate(transfers);
+	else
+		serve();
+	channel_close(&c);
+	verb(ibv_dealloc_pd(pd));
+	verb(ibv_close_device(context));
+	if (!peer_host) {
+		printf("# the target has checked all bytes\n");
+		return 0;
+	}
+	return ktap_end();
+}

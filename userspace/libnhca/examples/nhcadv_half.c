@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * nhcadv_half DEVICE [GID-INDEX]: half transfers.  A writer sends a column of a matrix, whose bytes
+ * are neither contiguous nor registered, into the memory of a peer (half-send write).  Then it
+ * writes a vector, and the peer adds each packet to its own vector when the packet arrives in its
+ * receive FIFO (half-receive write).  Here both are channels of the same device; usually they are
+ * on two hosts, and exchange what struct end has by other means.  If the writer does not get its
+ * completion in time, it probes the peer, and sends the missing packets again.
+ *
+ *	cc -o nhcadv_half nhcadv_half.c -lnhca -libverbs
+ */
+#include <err.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <infiniband/nhcadv.h>
+
+#define ROWS	4000
+#define COLUMNS	16
+#define COLUMN	5
+#define SEGMENT	1024u
+#define NUMBERS	(SEGMENT / sizeof(double))	/* numbers in a packet */
+#define LENGTH	(ROWS * (uint32_t)sizeof(double))
+#define PACKETS	((LENGTH + SEGMENT - 1) / SEGMENT)
+#define FRAMES	16				/* fewer than the packets of a transfer */
+#define TIMEOUT_MS 100	/* milliseconds without a completion before a probe */
+#define TRIES	500	/* timeouts before the program gives up */
+
+struct end {
+	struct ibv_cq_ex *cq;
+	struct ibv_qp *qp;
+	struct ibv_qp_ex *qpx;
+	struct nhcadv_qp_ex *dv;
+	struct nhcadv_channel_info info;
+	struct nhcadv_job_mem *mem;
+	uint64_t rcxt;
+	double *vector;
+};
+
+static double matrix[ROWS][COLUMNS], sum[ROWS];
+
+static void check(int error, const char *what)
+{
+	if (error) {
+		errno = error;
+		err(1, "%s", what);
+	}
+}
+
+static struct ibv_context *open_device(const char *name)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *context = NULL;
+	int i;
+
+	for (i = 0; list && list[i]; i++)
+		if (!strcmp(ibv_get_device_name(list[i]), name) && nhcadv_is_supported(list[i]))
+			context = ibv_open_device(list[i]);
+	if (!context)
+		errx(1, "%s: no such nhca device", name);
+	ibv_free_device_list(list);
+	return context;
+}
+
+static void make(struct end *end, struct ibv_context *context, struct ibv_pd *pd, uint32_t job)
+{
+	struct ibv_cq_init_attr_ex cq_attr = { .cqe = 256 };
+	struct nhcadv_channel_init_attr attr = { .job = job, .frames = FRAMES };
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = IBV_QPT_DRIVER,
+		.cap = { .max_send_wr = 64, .max_inline_data = SEGMENT + NHCADV_PART_HEADER },
+		.comp_mask = IBV_QP_INIT_ATTR_PD, .pd = pd,
+	};
+
+	end->cq = ibv_create_cq_ex(context, &cq_attr);
+	if (!end->cq)
+		err(1, "ibv_create_cq_ex");
+	init.send_cq = init.recv_cq = ibv_cq_ex_to_cq(end->cq);
+	end->qp = nhcadv_create_channel(context, &init, &attr);
+	if (!end->qp)
+		err(1, "nhcadv_create_channel");
+	end->qpx = ibv_qp_to_qp_ex(end->qp);
+	end->dv = nhcadv_qp_ex_from_ibv_qp_ex(end->qpx);
+	check(nhcadv_query_channel(end->qp, &end->info), "nhcadv_query_channel");
+	check(nhcadv_acquire_rcxts(end->qp, &end->rcxt, 1), "nhcadv_acquire_rcxts");
+
+	end->vector = calloc(1, LENGTH);
+	if (!end->vector)
+		err(1, "calloc");
+	end->mem = nhcadv_reg_job_mem(context, job, end->vector, LENGTH,
+				      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	if (!end->mem)
+		err(1, "nhcadv_reg_job_mem");
+}
+
+static void unmake(struct end *end)
+{
+	check(ibv_destroy_qp(end->qp), "ibv_destroy_qp");
+	check(ibv_destroy_cq(ibv_cq_ex_to_cq(end->cq)), "ibv_destroy_cq");
+	check(nhcadv_dereg_job_mem(end->mem), "nhcadv_dereg_job_mem");
+	free(end->vector);
+}
+
+/* Return: enum nhcadv_wc_kind of the next completion, or -1 if there is none. */
+static int poll_kind(struct end *end, uint32_t *frame)
+{
+	struct nhcadv_cq *dv = nhcadv_cq_from_ibv_cq_ex(end->cq);
+	struct ibv_poll_cq_attr attr = {};
+	int kind, ret;
+
+	ret = ibv_start_poll(end->cq, &attr);
+	if (ret == ENOENT)
+		return -1;
+	check(ret, "ibv_start_poll");
+	if (end->cq->status)
+		errx(1, "completion: %s", ibv_wc_status_str(end->cq->status));
+	kind = nhcadv_wc_read_kind(dv);
+	*frame = nhcadv_wc_read_frame(dv);
+	ibv_end_poll(end->cq);
+	return kind;
+}
+
+/* ---- the writer ---- */
+
+/* Send packet @i of the column, one buffer for each row. */
+static void send_part(struct end *writer, const struct nhcadv_peer *peer,
+		      const struct nhcadv_transfer *t, uint32_t i)
+{
+	struct ibv_data_buf rows[NUMBERS];
+	uint32_t row = i * NUMBERS, n;
+
+	for (n = 0; n < NUMBERS && row + n < ROWS; n++) {
+		rows[n].addr = &matrix[row + n][COLUMN];
+		rows[n].length = sizeof(double);
+	}
+	ibv_wr_start(writer->qpx);
+	writer->qpx->wr_flags = 0;
+	nhcadv_wr_part(writer->dv, peer, t, i * SEGMENT, n, rows);
+	check(ibv_wr_complete(writer->qpx), "a part");
+}
+
+static void send_packet(struct end *writer, const struct nhcadv_peer *peer,
+			const struct nhcadv_transfer *t, bool parts, uint32_t i)
+{
+	uint32_t offset = i * SEGMENT, left = LENGTH - offset;
+
+	if (parts) {
+		send_part(writer, peer, t, i);
+		return;
+	}
+	ibv_wr_start(writer->qpx);
+	writer->qpx->wr_flags = 0;
+	nhcadv_wr_frames_again(writer->dv, peer, t, offset, left < SEGMENT ? left : SEGMENT);
+	check(ibv_wr_complete(writer->qpx), "a repetition");
+}
+
+static void begin(struct end *writer, const struct nhcadv_peer *peer,
+		  const struct nhcadv_transfer *t, bool parts)
+{
+	uint32_t i;
+
+	for (i = 0; parts && i < PACKETS; i++)
+		send_part(writer, peer, t, i);
+	if (parts)
+		return;
+	ibv_wr_start(writer->qpx);
+	writer->qpx->wr_flags = 0;
+	nhcadv_wr_write_frames(writer->dv, peer, t);
+	check(ibv_wr_complete(writer->qpx), "a write to frames");
+}
+
+/* Return: true if the frame says that the transfer is complete.  Otherwise send what is missing. */
+static bool look_at(struct end *writer, const struct nhcadv_peer *peer,
+		    const struct nhcadv_transfer *t, bool parts, const struct nhcadv_frame *status)
+{
+	uint32_t i, sent = 0;
+
+	if (status->kind != NHCADV_FRAME_STATUS || status->tid != t->tid)
+		return false;
+	if (status->status == NHCADV_TRANSFER_COMPLETE)
+		return true;
+	if (status->status == NHCADV_TRANSFER_PROT_ERR)
+		errx(1, "memory protection has refused the transfer");
+	/* not more at a time than the FIFO of the peer has room for */
+	for (i = 0; i < PACKETS && sent < FRAMES; i++)
+		if (!nhcadv_frame_has(status, i)) {
+			send_packet(writer, peer, t, parts, i);
+			sent++;
+		}
+	return false;
+}
+
+/* ---- the peer ---- */
+
+/* Add the packets that have arrived to the vector.  Return: true if the transfer is complete. */
+static bool peer_runs(struct end *peer)
+{
+	const struct nhcadv_frame *frame;
+	uint32_t index, first, i;
+	int kind;
+
+	for (;;) {
+		kind = poll_kind(peer, &index);
+		if (kind == NHCADV_WC_REMOTE_WRITE)
+			return true;
+		if (kind != NHCADV_WC_FRAME)
+			return false;
+		frame = nhcadv_frame(peer->qp, index);
+		if (frame->kind == NHCADV_FRAME_WRITE) {
+			first = frame->offset / sizeof(double);
+			for (i = 0; i < frame->length / sizeof(double); i++)
+				sum[first + i] += ((const double *)frame->data)[i];
+		}
+		check(nhcadv_release_frame(peer->qp, index), "nhcadv_release_frame");
+	}
+}
+
+/* Execute a transfer: both programs run in turns. */
+static void transfer(struct end *writer, struct end *to, const struct nhcadv_peer *peer,
+		     const struct nhcadv_transfer *t, bool parts)
+{
+	bool written = false, told = false;
+	int tries = 0, wait = 0, kind;
+	uint32_t index;
+
+	begin(writer, peer, t, parts);
+	while (!written || !told) {
+		told |= peer_runs(to);
+		kind = poll_kind(writer, &index);
+		if (kind == NHCADV_WC_WRITE) {
+			written = true;
+		} else if (kind == NHCADV_WC_FRAME) {
+			written |= look_at(writer, peer, t, parts, nhcadv_frame(writer->qp, index));
+			check(nhcadv_release_frame(writer->qp, index), "nhcadv_release_frame");
+		} else if (kind < 0 && ++wait < TIMEOUT_MS) {
+			poll(NULL, 0, 1);
+		} else if (kind < 0) {
+			if (++tries > TRIES)
+				errx(1, "the transfer did not complete in time");
+			ibv_wr_start(writer->qpx);
+			writer->qpx->wr_flags = 0;
+			nhcadv_wr_probe(writer->dv, peer, t, 0);
+			check(ibv_wr_complete(writer->qpx), "probe");
+			wait = 0;
+		}
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct ibv_ah_attr ah_attr = { .is_global = 1, .port_num = 1, .grh.hop_limit = 64 };
+	struct nhcadv_device_attr attr;
+	struct nhcadv_transfer t;
+	struct ibv_context *context;
+	struct end writer, to;
+	struct nhcadv_peer peer;
+	struct ibv_ah *ah;
+	struct ibv_pd *pd;
+	uint32_t i, j, job = getpid();
+
+	if (argc < 2)
+		errx(2, "usage: nhcadv_half DEVICE [GID-INDEX]");
+	context = open_device(argv[1]);
+	check(nhcadv_query_device(context, &attr), "nhcadv_query_device");
+	if (!(attr.caps & NHCADV_DEVICE_PART) || !(attr.caps & NHCADV_DEVICE_FRAMES))
+		errx(1, "%s: the driver has no half transfers", argv[1]);
+	ah_attr.grh.sgid_index = argc > 2 ? atoi(argv[2]) : 0;
+	check(ibv_query_gid(context, 1, ah_attr.grh.sgid_index, &ah_attr.grh.dgid),
+	      "ibv_query_gid");
+	pd = ibv_alloc_pd(context);
+	if (!pd)
+		err(1, "ibv_alloc_pd");
+	ah = ibv_create_ah(pd, &ah_attr);
+	if (!ah)
+		err(1, "ibv_create_ah");
+	make(&writer, context, pd, job);
+	make(&to, context, pd, job);
+	for (i = 0; i < ROWS; i++) {
+		for (j = 0; j < COLUMNS; j++)
+			matrix[i][j] = i * COLUMNS + j;
+		writer.vector[i] = i / 2.0;
+		sum[i] = 1;
+	}
+
+	/* half-send write: a column of the matrix goes into the memory of the peer */
+	peer = (struct nhcadv_peer){ .ah = ah, .qpn = to.qp->qp_num, .key = to.info.key };
+	t = (struct nhcadv_transfer){
+		.local_rcxt = writer.rcxt, .remote_rcxt = to.rcxt, .remote_pvo = to.mem->pvo,
+		.tid = 1, .total = LENGTH, .segment = SEGMENT,
+		.notify = NHCADV_NOTIFY_INITIATOR | NHCADV_NOTIFY_TARGET,
+	};
+	transfer(&writer, &to, &peer, &t, true);
+	for (i = 0; i < ROWS; i++)
+		if (to.vector[i] != matrix[i][COLUMN])
+			errx(1, "row %u of the column is wrong", i);
+	printf("a column of %u numbers was written\n", ROWS);
+
+	/* half-receive write: the peer adds the numbers to its own */
+	t.tid = 2;
+	t.local_pvo = writer.mem->pvo;
+	t.remote_pvo = 0;
+	transfer(&writer, &to, &peer, &t, false);
+	for (i = 0; i < ROWS; i++)
+		if (sum[i] != 1 + i / 2.0)
+			errx(1, "sum %u is wrong", i);
+	printf("a vector of %u numbers was added\n", ROWS);
+
+	unmake(&writer);
+	unmake(&to);
+	check(ibv_destroy_ah(ah), "ibv_destroy_ah");
+	check(ibv_dealloc_pd(pd), "ibv_dealloc_pd");
+	check(ibv_close_device(context), "ibv_close_device");
+	return 0;
+}
