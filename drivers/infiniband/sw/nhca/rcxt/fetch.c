@@ -9,7 +9,7 @@
  * latest transfer may be one that a peer has begun.
  */
 #include "../observe/trace.h"
-#include "../memory/memcg.h"
+#include "begin.h"
 #include "check.h"
 #include "third.h"
 
@@ -208,64 +208,6 @@ static enum nhca_fetched fetch_packet(struct nhca_channel *ch, struct nhca_av *a
 	}
 }
 
-/*
- * Lock the local rCxt.
- * Return: the rCxt, or NULL if the channel does not own it; the lock is held in both cases.
- */
-static struct nhca_rcxt *fetch_lock(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
-	__acquires(nhca_rcxt_lock(ch->rd, id))
-{
-	struct nhca_rcxt *rc;
-
-	spin_lock_bh(nhca_rcxt_lock(ch->rd, id));
-	nhca_rcxt_find(&ch->rd->pool, ch->qpn, id, &rc);
-	return rc;
-}
-
-static void fetch_unlock(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
-	__releases(nhca_rcxt_lock(ch->rd, id))
-{
-	spin_unlock_bh(nhca_rcxt_lock(ch->rd, id));
-}
-
-/*
- * Begin the transfer of ch->wqe on the local rCxt.
- * Return: as nhca_rcxt_begin_write(), nhca_rcxt_begin_part(), nhca_rcxt_begin_again() and
- * nhca_rcxt_begin_read(); -EAGAIN: CPUs still copy payload for the rCxt; the end of the last copy
- * kicks the channel; -ENOENT: the channel does not own the rCxt.
- */
-static int fetch_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
-{
-	const struct nhca_rcxt_wr *wr = &ch->wqe->rcxt[0];
-	struct nhca_rcxt_pool *pool = &ch->rd->pool;
-	u64 cookie = ch->wqe->wr_id;
-	struct mem_cgroup *old;
-	struct nhca_rcxt *rc;
-	int err;
-
-	/* a read may allocate a bitmap, which is charged to ch->memcg */
-	old = set_active_memcg(ch->memcg);
-	rc = fetch_lock(ch, id);
-	if (!rc)
-		err = -ENOENT;
-	else if (wr->flags & NHCA_RCXT_WR_RETRANSMIT)
-		err = nhca_rcxt_begin_again(rc, wr->tid, wr->total, wr->segment);
-	else if (ch->wqe->opcode == NHCA_WR_CH_WRITE)
-		err = nhca_rcxt_begin_write(pool, rc, wr->tid, wr->total, wr->segment, wr->notify,
-					    cookie);
-	else if (ch->wqe->opcode == NHCA_WR_CH_PART)
-		err = nhca_rcxt_begin_part(pool, rc, wr->tid, wr->total, wr->segment, wr->notify,
-					   cookie, nhca_zcopy_seq(ch->flow));
-	else
-		err = nhca_rcxt_begin_read(pool, rc, wr->tid, wr->total, wr->segment, wr->notify,
-					   wr->local_pvo, cookie);
-	if (rc)
-		nhca_rcxt_want(rc, err);
-	fetch_unlock(ch, id);
-	set_active_memcg(old);
-	return err;
-}
-
 /* Return: true if a work request for the rCxt waits: those for one rCxt keep their order. */
 static bool fetch_behind(const struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
@@ -340,7 +282,7 @@ static enum nhca_fetched fetch_write(struct nhca_channel *ch, struct nhca_av *av
 		return NHCA_FETCHED_NONE;
 	if (!refcount_inc_not_zero(&av->ref))
 		return fetch_fail(ch, IB_WC_LOC_QP_OP_ERR, NHCA_CH_ERR_WQE);
-	err = fetch_begin(ch, id);
+	err = nhca_begin(ch, id);
 	if (err) {
 		nhca_av_put(av);
 		return fetch_late(ch, err);
@@ -385,7 +327,7 @@ static enum nhca_fetched fetch_part(struct nhca_channel *ch, struct nhca_av *av,
 	const struct nhca_rcxt_wr *wr = &ch->wqe->rcxt[0];
 	struct nhca_iter it;
 	struct nhca_hdr h;
-	int err = fetch_begin(ch, id);
+	int err = nhca_begin(ch, id);
 
 	if (err)
 		return fetch_late(ch, err);
@@ -405,7 +347,7 @@ static enum nhca_fetched fetch_read(struct nhca_channel *ch, struct nhca_av *av,
 {
 	const struct nhca_rcxt_wr *wr = &ch->wqe->rcxt[0];
 	struct nhca_hdr h;
-	int err = fetch_begin(ch, id);
+	int err = nhca_begin(ch, id);
 
 	if (err)
 		return fetch_late(ch, err);
@@ -423,10 +365,7 @@ static enum nhca_fetched fetch_read(struct nhca_channel *ch, struct nhca_av *av,
 static enum nhca_fetched fetch_move(struct nhca_channel *ch, struct nhca_av *av,
 				    const struct nhca_rcxt_id *id)
 {
-	const struct nhca_rcxt_wr *wr = &ch->wqe->rcxt[0];
-	struct nhca_rcxt *rc;
 	struct nhca_hdr h;
-	u64 digest;
 	int err;
 
 	nhca_send_hdr(ch, &h, NHCA_RX_THIRD_REQUEST, ch->wqe->chan.remote_qpn);
@@ -436,17 +375,7 @@ static enum nhca_fetched fetch_move(struct nhca_channel *ch, struct nhca_av *av,
 		return fetch_fail(ch, IB_WC_LOC_QP_OP_ERR, NHCA_CH_ERR_WQE);
 	if (err)
 		return fetch_late(ch, err);
-	digest = nhca_third_digest(ch, &h.rx, false);
-	rc = fetch_lock(ch, id);
-	if (!rc)
-		err = -ENOENT;
-	else if (wr->flags & NHCA_RCXT_WR_RETRANSMIT)
-		err = nhca_rcxt_move_again(rc, &h.rx, digest);
-	else
-		err = nhca_rcxt_begin_move(&ch->rd->pool, rc, &h.rx, digest, ch->wqe->wr_id);
-	if (rc)
-		nhca_rcxt_want(rc, err);
-	fetch_unlock(ch, id);
+	err = nhca_begin_move(ch, id, &h.rx);
 	if (err)
 		return fetch_late(ch, err);
 	h.rx.token = nhca_token_known(&ch->rd->tokens, &av->daddr, &av->saddr);
@@ -461,13 +390,10 @@ static enum nhca_fetched fetch_ask(struct nhca_channel *ch, struct nhca_av *av,
 {
 	const struct nhca_send_wqe *wqe = ch->wqe;
 	bool fence = wqe->opcode == NHCA_WR_CH_FENCE;
-	struct nhca_rcxt *rc;
 	struct nhca_hdr h;
 
 	/* the status will name this rCxt, so the channel must own it */
-	rc = fetch_lock(ch, id);
-	fetch_unlock(ch, id);
-	if (!rc)
+	if (!nhca_begin_owned(ch, id))
 		return fetch_late(ch, -ENOENT);
 	nhca_send_hdr(ch, &h, fence ? NHCA_RX_FENCE : NHCA_RX_PROBE, wqe->chan.remote_qpn);
 	fetch_rxeth(ch, &h.rx);
@@ -486,43 +412,6 @@ static enum nhca_fetched fetch_ask(struct nhca_channel *ch, struct nhca_av *av,
 }
 
 /*
- * Cancel a transfer: from now on no CPU begins to place bytes of it.  If a CPU copies payload for
- * the rCxt, fetch_copying() returns true until the copies have ended.
- * Return: as nhca_rcxt_cancel(); -ENOENT: the channel does not own the rCxt.
- */
-static int fetch_cancel_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id, u32 tid)
-{
-	struct nhca_rcxt *rc = fetch_lock(ch, id);
-	int err = rc ? nhca_rcxt_cancel(&ch->rd->pool, rc, tid) : -ENOENT;
-
-	if (rc)
-		nhca_rcxt_await(rc);
-	fetch_unlock(ch, id);
-	ch->cancelling = !err;
-	ch->cancel_index = ch->fetched;
-	return err;
-}
-
-/* Return: true if the cancel to fetch next has canceled its transfer in an earlier turn. */
-static bool fetch_cancelling(const struct nhca_channel *ch)
-{
-	return ch->cancelling && ch->cancel_index == ch->fetched;
-}
-
-/*
- * Return: true if copies that fetch_cancel_begin() has found on the rCxt have not ended; their end
- * kicks the channel.  Payload of a later transfer is not included.
- */
-static bool fetch_copying(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
-{
-	struct nhca_rcxt *rc = fetch_lock(ch, id);
-	bool copying = rc && rc->awaited;
-
-	fetch_unlock(ch, id);
-	return copying;
-}
-
-/*
  * Execute a cancel.  The program may reuse its buffer when the cancel completes.  So the cancel
  * waits for the end of copies to the buffer, and for the release of all zero-copy references that
  * the channel had when the cancel began.
@@ -531,8 +420,8 @@ static enum nhca_fetched fetch_cancel(struct nhca_channel *ch, const struct nhca
 {
 	int err;
 
-	if (!fetch_cancelling(ch)) {
-		err = fetch_cancel_begin(ch, id, ch->wqe->rcxt[0].tid);
+	if (!nhca_begin_cancelling(ch)) {
+		err = nhca_begin_cancel(ch, id, ch->wqe->rcxt[0].tid);
 		if (err)
 			return fetch_late(ch, err);
 		/* send packets of the transfer that the batch may contain */
@@ -541,7 +430,7 @@ static enum nhca_fetched fetch_cancel(struct nhca_channel *ch, const struct nhca
 		ch->cancel_zcopy = nhca_zcopy_seq(ch->flow);
 	}
 	/* the end of the copies or the next release kicks the channel: fetch the entry again */
-	if (fetch_copying(ch, id) || !nhca_zcopy_released(ch->flow, ch->cancel_zcopy))
+	if (nhca_begin_copying(ch, id) || !nhca_zcopy_released(ch->flow, ch->cancel_zcopy))
 		return NHCA_FETCHED_NONE;
 	ch->cancelling = false;
 	return fetch_end(ch, IB_WC_SUCCESS, 0);
@@ -558,9 +447,9 @@ static bool fetch_flush_cancel(struct nhca_channel *ch, const struct nhca_send_w
 	struct nhca_rcxt_id id = nhca_rcxt_id_of(READ_ONCE(slot->chan.local_rcxt));
 
 	/* also if the rCxt refuses the cancel, because the completion does not report that */
-	if (!fetch_cancelling(ch) && fetch_cancel_begin(ch, &id, READ_ONCE(slot->rcxt[0].tid)))
+	if (!nhca_begin_cancelling(ch) && nhca_begin_cancel(ch, &id, READ_ONCE(slot->rcxt[0].tid)))
 		ch->cancelling = true;
-	if (fetch_copying(ch, &id))
+	if (nhca_begin_copying(ch, &id))
 		return false;
 	ch->cancelling = false;
 	return true;

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0
+/* How the work requests of a channel begin and cancel transfers on the channel's own rCxts. */
+#include "../memory/memcg.h"
+#include "begin.h"
+#include "third.h"
+
+/*
+ * Lock the local rCxt.
+ * Return: the rCxt, or NULL if the channel does not own it; the lock is held in both cases.
+ */
+static struct nhca_rcxt *begin_lock(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
+	__acquires(nhca_rcxt_lock(ch->rd, id))
+{
+	struct nhca_rcxt *rc;
+
+	spin_lock_bh(nhca_rcxt_lock(ch->rd, id));
+	nhca_rcxt_find(&ch->rd->pool, ch->qpn, id, &rc);
+	return rc;
+}
+
+static void begin_unlock(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
+	__releases(nhca_rcxt_lock(ch->rd, id))
+{
+	spin_unlock_bh(nhca_rcxt_lock(ch->rd, id));
+}
+
+int nhca_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
+{
+	const struct nhca_rcxt_wr *wr = &ch->wqe->rcxt[0];
+	struct nhca_rcxt_pool *pool = &ch->rd->pool;
+	u64 cookie = ch->wqe->wr_id;
+	struct mem_cgroup *old;
+	struct nhca_rcxt *rc;
+	int err;
+
+	/* a read may allocate a bitmap, which is charged to ch->memcg */
+	old = set_active_memcg(ch->memcg);
+	rc = begin_lock(ch, id);
+	if (!rc)
+		err = -ENOENT;
+	else if (wr->flags & NHCA_RCXT_WR_RETRANSMIT)
+		err = nhca_rcxt_begin_again(rc, wr->tid, wr->total, wr->segment);
+	else if (ch->wqe->opcode == NHCA_WR_CH_WRITE)
+		err = nhca_rcxt_begin_write(pool, rc, wr->tid, wr->total, wr->segment, wr->notify,
+					    cookie);
+	else if (ch->wqe->opcode == NHCA_WR_CH_PART)
+		err = nhca_rcxt_begin_part(pool, rc, wr->tid, wr->total, wr->segment, wr->notify,
+					   cookie, nhca_zcopy_seq(ch->flow));
+	else
+		err = nhca_rcxt_begin_read(pool, rc, wr->tid, wr->total, wr->segment, wr->notify,
+					   wr->local_pvo, cookie);
+	if (rc)
+		nhca_rcxt_want(rc, err);
+	begin_unlock(ch, id);
+	set_active_memcg(old);
+	return err;
+}
+
+int nhca_begin_move(struct nhca_channel *ch, const struct nhca_rcxt_id *id, struct nhca_rxeth *x)
+{
+	u64 digest = nhca_third_digest(ch, x, false);
+	struct nhca_rcxt *rc = begin_lock(ch, id);
+	int err;
+
+	if (!rc)
+		err = -ENOENT;
+	else if (ch->wqe->rcxt[0].flags & NHCA_RCXT_WR_RETRANSMIT)
+		err = nhca_rcxt_move_again(rc, x, digest);
+	else
+		err = nhca_rcxt_begin_move(&ch->rd->pool, rc, x, digest, ch->wqe->wr_id);
+	if (rc)
+		nhca_rcxt_want(rc, err);
+	begin_unlock(ch, id);
+	return err;
+}
+
+bool nhca_begin_owned(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
+{
+	bool owned = begin_lock(ch, id);
+
+	begin_unlock(ch, id);
+	return owned;
+}
+
+int nhca_begin_cancel(struct nhca_channel *ch, const struct nhca_rcxt_id *id, u32 tid)
+{
+	struct nhca_rcxt *rc = begin_lock(ch, id);
+	int err = rc ? nhca_rcxt_cancel(&ch->rd->pool, rc, tid) : -ENOENT;
+
+	if (rc)
+		nhca_rcxt_await(rc);
+	begin_unlock(ch, id);
+	ch->cancelling = !err;
+	ch->cancel_index = ch->fetched;
+	return err;
+}
+
+bool nhca_begin_copying(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
+{
+	struct nhca_rcxt *rc = begin_lock(ch, id);
+	bool copying = rc && rc->awaited;
+
+	begin_unlock(ch, id);
+	return copying;
+}
