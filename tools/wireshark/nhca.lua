@@ -18,7 +18,7 @@ local RXETH_VERSION = 0
 
 local PACKET, WRITE, READ_REQUEST, READ_DATA = 0xc0, 0xc1, 0xc2, 0xc3
 local NOTICE, PROBE, STATUS, FENCE = 0xc4, 0xc5, 0xc6, 0xc7
-local THIRD_REQUEST, THIRD_WRITE, HALF_WRITE = 0xc8, 0xc9, 0xcc
+local THIRD_REQUEST, THIRD_WRITE, HALF_WRITE, HALF_REQUEST = 0xc8, 0xc9, 0xcc, 0xcd
 local READ_CHALLENGE, PROBE_CHALLENGE, THIRD_CHALLENGE = 0xd2, 0xd5, 0xd8
 local FIRST_CODE, LAST_CODE = 0xc0, 0xdf
 
@@ -28,10 +28,11 @@ local kinds = {
 	[FENCE] = "Fence", [READ_CHALLENGE] = "Read challenge", [PROBE_CHALLENGE] = "Probe challenge",
 	[THIRD_REQUEST] = "Third-party request", [THIRD_WRITE] = "Third-party write",
 	[THIRD_CHALLENGE] = "Third-party challenge", [HALF_WRITE] = "Half-receive write",
+	[HALF_REQUEST] = "Half-send read request",
 }
 local reserved = {
 	[0xca] = "broadcast write payload",
-	[0xcd] = "half-RDMA read request", [0xce] = "half-RDMA read payload",
+	[0xce] = "half-receive read request",
 	[0xd0] = "conditional transfers",
 }
 local codes = {}
@@ -40,7 +41,8 @@ for code = FIRST_CODE, LAST_CODE do
 end
 -- behind: bytes of headers after the RXETH, by kind; has_payload: true for kinds with payload
 local behind = { [READ_REQUEST] = 16, [READ_CHALLENGE] = 16, [PROBE] = 8, [PROBE_CHALLENGE] = 8,
-	[STATUS] = 8, [FENCE] = 8, [THIRD_REQUEST] = 56, [THIRD_CHALLENGE] = 56, [THIRD_WRITE] = 16 }
+	[STATUS] = 8, [FENCE] = 8, [THIRD_REQUEST] = 56, [THIRD_CHALLENGE] = 56, [THIRD_WRITE] = 16,
+	[HALF_REQUEST] = 16 }
 local has_payload = { [PACKET] = true, [WRITE] = true, [READ_DATA] = true, [STATUS] = true,
 	[THIRD_WRITE] = true, [HALF_WRITE] = true }
 -- kinds that have the bit t
@@ -260,7 +262,7 @@ local function add_rxeth(tree, code, h)
 		tree:add(f.number, h(at + 52, 4))
 	elseif code == THIRD_WRITE then
 		add_gid(tree, "manager", h(RXETH, 16))
-	elseif code == READ_REQUEST or code == READ_CHALLENGE then
+	elseif code == READ_REQUEST or code == READ_CHALLENGE or code == HALF_REQUEST then
 		add_pvo(tree, "reply_pvo", h(RXETH, 8))
 		tree:add(f.token, h(RXETH + 8, 8))
 	elseif code == PROBE or code == PROBE_CHALLENGE or code == FENCE then

@@ -154,6 +154,13 @@ enum nhca_wr_opcode {
  * (NHCA_FRAME_WRITE), and not into job memory: remote_pvo is 0, and segment at most NHCA_FRAME_DATA
  */
 #define NHCA_RCXT_WR_FRAMES	(1u << 1)
+/*
+ * Half-send read (NHCA_FEATURE_ASK).  NHCA_WR_CH_READ: the request goes into a frame of the peer's
+ * receive FIFO (NHCA_FRAME_REQUEST), and the peer's program answers: remote_pvo may be any value.
+ * With NHCA_RCXT_WR_RETRANSMIT, the request is sent again.  NHCA_WR_CH_PART: the packet belongs to
+ * the answer: remote_pvo is nhca_frame_request.reply_pvo, and notify is 0
+ */
+#define NHCA_RCXT_WR_PROGRAM	(1u << 2)
 
 /* Limits of a transfer, in bytes and in packets */
 #define NHCA_MAX_TRANSFER	(16u << 20)
@@ -197,6 +204,8 @@ enum nhca_wr_opcode {
  * higher tid begins the write; parts may be posted in any order, and again.  The work request
  * completes when the packet has been sent.  NHCA_WC_CH_WRITE has the wr_id of the part that began
  * the write.
+ * With NHCA_RCXT_WR_PROGRAM, the packet answers the request that local_rcxt has accepted.  @tid,
+ * @total and @segment are those of the request.
  * Read: local_rcxt receives the payload.  The work request completes when the read request has been
  * sent.
  * Cancel: the kernel uses only @tid and chan.local_rcxt.  When the cancel completes, no more bytes
@@ -215,9 +224,10 @@ enum nhca_wr_opcode {
  * A malformed work request puts the channel into the error state.  A well-formed work request that
  * does not fit the state of its rCxts or the MTU completes in error, and nhca_cqe.vendor_err is an
  * errno:
- * EINVAL (the tid is too low, or a retransmission or part does not match the transfer), ENOENT (the
- * channel does not own the local rCxt), EMSGSIZE (with the current MTU, @segment or the packet is
- * too long, or the transfer needs too many packets), ENOMEM (no memory for the bitmap of a read).
+ * EINVAL (the tid is too low; a retransmission or part does not match the transfer; an answer does
+ * not match the request), ENOENT (the channel does not own the local rCxt), EMSGSIZE (with the
+ * current MTU, @segment or the packet is too long, or the transfer needs too many packets), ENOMEM
+ * (no memory for the bitmap of a read).
  */
 struct nhca_rcxt_wr {
 	__aligned_u64 local_pvo;
@@ -527,6 +537,8 @@ static inline __u64 nhca_ring_bytes(__u32 entries, __u32 stride)
 #define NHCA_FEATURE_PART	(1u << 11)
 /* Half-receive writes: NHCA_RCXT_WR_FRAMES */
 #define NHCA_FEATURE_FRAMES	(1u << 12)
+/* Half-send reads: NHCA_RCXT_WR_PROGRAM */
+#define NHCA_FEATURE_ASK	(1u << 13)
 
 /**
  * struct nhca_alloc_ucontext_resp - response of IB_USER_VERBS_CMD_GET_CONTEXT

@@ -62,10 +62,12 @@ struct nhca_channel_target {
  * @NHCA_CH_SENT_BYTES:    payload bytes sent
  * @NHCA_CH_RECEIVED_PACKETS: packets received
  * @NHCA_CH_RECEIVED_BYTES: payload bytes received
- * @NHCA_CH_DROP_FIFO:     a packet of NHCA_WR_CH_PACKET, of NHCA_RCXT_WR_FRAMES, or a status: the
- *                         receive FIFO is full, or the channel has no receive FIFO
+ * @NHCA_CH_DROP_FIFO:     a packet of NHCA_WR_CH_PACKET, of NHCA_RCXT_WR_FRAMES, a request of
+ *                         NHCA_RCXT_WR_PROGRAM, or a status: the receive FIFO is full, or the
+ *                         channel has no receive FIFO
  * @NHCA_CH_DROP_CQ:       completions that were lost because a CQ was full.  The packet of a lost
- *                         completion of NHCA_FRAME_WRITE counts as not received
+ *                         completion of NHCA_FRAME_WRITE or NHCA_FRAME_REQUEST counts as not
+ *                         received
  * @NHCA_CH_DROP_KEY:      wrong channel key
  * @NHCA_CH_DROP_JOB:      packet of another job
  * @NHCA_CH_DROP_NO_RCXT:  the channel does not own the rCxt; it may have released the rCxt
@@ -304,6 +306,17 @@ enum nhca_frame_kind {
 	NHCA_FRAME_PACKET	= 1,
 	NHCA_FRAME_STATUS	= 2,
 	NHCA_FRAME_WRITE	= 3,
+	NHCA_FRAME_REQUEST	= 4,
+};
+
+/**
+ * struct nhca_frame_request - nhca_frame.data of NHCA_FRAME_REQUEST
+ * @remote_pvo: nhca_rcxt_wr.remote_pvo of the reader: what the reader asks for
+ * @reply_pvo:  PVO of the transfer's first byte at the reader
+ */
+struct nhca_frame_request {
+	__aligned_u64 remote_pvo;
+	__aligned_u64 reply_pvo;
 };
 
 /* nhca_frame.status: state of a transfer at the peer's rCxt that a probe or fence named */
@@ -329,9 +342,9 @@ enum nhca_transfer_status {
  * @src_key: key of the peer's channel; other kinds than NHCA_FRAME_PACKET: only the lower 32 bits
  *           of the key
  * @src_rcxt, @rcxt: NHCA_FRAME_STATUS: the peer's rCxt that the probe or fence named, and the local
- *           rCxt.  NHCA_FRAME_WRITE: rCxts of the peer and of this channel
+ *           rCxt.  NHCA_FRAME_WRITE, NHCA_FRAME_REQUEST: rCxts of the peer and of this channel
  * @tid, @total, @segment: NHCA_FRAME_STATUS: the transfer, as the probe named it; after a fence
- *           only @tid is valid.  NHCA_FRAME_WRITE: the transfer
+ *           only @tid is valid.  NHCA_FRAME_WRITE, NHCA_FRAME_REQUEST: the transfer
  * @offset:  NHCA_FRAME_STATUS: offset of the first packet that @data reports.  NHCA_FRAME_WRITE:
  *           offset of @data in the transfer
  * @cookie:  cookie of the peer's work request; NHCA_FRAME_STATUS: cookie of the probe or fence
@@ -339,7 +352,8 @@ enum nhca_transfer_status {
  * @src_channel: the peer's channel
  * @reserved: 0
  * @data:    payload; NHCA_FRAME_STATUS, NHCA_TRANSFER_PARTIAL: bit i % 8 of byte i / 8 is set if
- *           packet @offset / @segment + i was received
+ *           packet @offset / @segment + i was received.  NHCA_FRAME_REQUEST: struct
+ *           nhca_frame_request
  *
  * The FIFO is a ring (struct nhca_ring_hdr).  The kernel owns prod, which counts the frames that
  * it has begun to fill; user space owns cons.  If the FIFO is full, the kernel drops and counts

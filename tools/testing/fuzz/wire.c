@@ -70,6 +70,8 @@ static void check_transfer(const struct nhca_rxeth *x, u8 opcode, size_t payload
 		MUST(x->offset + x->part == x->total || x->part % x->segment == 0);
 		MUST(x->part || !x->total);
 	}
+	if (opcode == NHCA_RX_READ_REQUEST || opcode == NHCA_RX_HALF_REQUEST)
+		MUST(!x->offset && !payload);
 	if (opcode == NHCA_RX_HALF_WRITE)
 		MUST(x->half && x->length <= NHCA_RX_MAX_PACKET && x->pvo == x->offset);
 	MUST(x->status < NHCA_RX_ST_MAX);

@@ -223,6 +223,8 @@ def good(capture):
         capture.packet(f"third-party {name}, a part", usual(
             code, **{**third, "offset": 40000, "part": 40000, "token": 77, "gid": bytes(range(0x20, 0x30))}))
     capture.packet("third-party write", small(opcode=rcxt.THIRD_WRITE, notify=2, third=1, gid=mapped))
+    capture.packet("half-send read request", usual(rcxt.HALF_REQUEST, notify=3, pvo=(1 << 64) - 1,
+                                                   reply_pvo=rcxt.pvo(0x12345, 31, 0x1000)))
     capture.packet("half-receive write", small(opcode=rcxt.HALF_WRITE, pvo=0))
     capture.packet("half-receive write, last packet", small(
         opcode=rcxt.HALF_WRITE, offset=128, pvo=128, payload=b"xy"))
@@ -274,6 +276,8 @@ def wrong(capture):
         rcxt.THIRD_REQUEST, notify=1, third=1, part=100003))
     capture.packet("third-party request, notifies nobody", usual(rcxt.THIRD_REQUEST, notify=0, part=100003))
     capture.packet("third-party write, notifies nobody", small(opcode=rcxt.THIRD_WRITE, notify=0))
+    capture.packet("half-send read request, offset", usual(rcxt.HALF_REQUEST, offset=40000))
+    capture.packet("half-send read request, payload", usual(rcxt.HALF_REQUEST, payload=b"four"))
     capture.packet("half-receive write, PVO", small(opcode=rcxt.HALF_WRITE, pvo=64))
     capture.packet("half-receive write, segment", small(
         opcode=rcxt.HALF_WRITE, pvo=0, segment=1988, total=64))

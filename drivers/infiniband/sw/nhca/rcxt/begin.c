@@ -24,7 +24,7 @@ static void begin_unlock(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 	spin_unlock_bh(nhca_rcxt_lock(ch->rd, id));
 }
 
-int nhca_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
+int nhca_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id, struct nhca_rxeth *x)
 {
 	const struct nhca_rcxt_wr *wr = &ch->wqe->rcxt[0];
 	struct nhca_rcxt_pool *pool = &ch->rd->pool;
@@ -38,14 +38,21 @@ int nhca_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 	rc = begin_lock(ch, id);
 	if (!rc)
 		err = -ENOENT;
-	else if (wr->flags & NHCA_RCXT_WR_RETRANSMIT)
+	else if (wr->flags & NHCA_RCXT_WR_RETRANSMIT && ch->wqe->opcode == NHCA_WR_CH_WRITE)
 		err = nhca_rcxt_begin_again(rc, wr->tid, wr->total, wr->segment);
+	else if (wr->flags & NHCA_RCXT_WR_RETRANSMIT)
+		err = nhca_rcxt_ask_again(rc, wr->tid, wr->total, wr->segment, wr->local_pvo);
 	else if (ch->wqe->opcode == NHCA_WR_CH_WRITE)
 		err = nhca_rcxt_begin_write(pool, rc, wr->tid, wr->total, wr->segment, wr->notify,
 					    cookie);
+	else if (ch->wqe->opcode == NHCA_WR_CH_PART && wr->flags & NHCA_RCXT_WR_PROGRAM)
+		err = nhca_rcxt_begin_answer(rc, x);
 	else if (ch->wqe->opcode == NHCA_WR_CH_PART)
 		err = nhca_rcxt_begin_part(pool, rc, wr->tid, wr->total, wr->segment, wr->notify,
 					   cookie, nhca_zcopy_seq(ch->flow));
+	else if (wr->flags & NHCA_RCXT_WR_PROGRAM)
+		err = nhca_rcxt_begin_ask(pool, rc, wr->tid, wr->total, wr->segment, wr->notify,
+					  wr->local_pvo, cookie);
 	else
 		err = nhca_rcxt_begin_read(pool, rc, wr->tid, wr->total, wr->segment, wr->notify,
 					   wr->local_pvo, cookie);

@@ -96,10 +96,15 @@ static bool check_inline_ok(const struct nhca_send_wqe *wqe, const struct nhca_r
 	       wqe->inline_len == wr->length;
 }
 
-/* Return: true if the transfer of the work request must notify its initiator. */
-static bool check_must_notify(u8 opcode)
+/* Check who is notified.  For an answer, the reader's request has said it. */
+static bool check_notify_ok(u8 opcode, const struct nhca_rcxt_wr *wr)
 {
-	return opcode == NHCA_WR_CH_MOVE || opcode == NHCA_WR_CH_PART;
+	if (opcode == NHCA_WR_CH_PART && wr->flags & NHCA_RCXT_WR_PROGRAM)
+		return !wr->notify;
+	if (wr->notify & ~CHECK_NOTIFY)
+		return false;
+	return (opcode != NHCA_WR_CH_MOVE && opcode != NHCA_WR_CH_PART) ||
+	       wr->notify & NHCA_NOTIFY_INITIATOR;
 }
 
 /* Return: true if the segment of the work request must not be 0. */
@@ -117,10 +122,20 @@ static bool check_again(u8 opcode)
 /* Check the flags of a struct nhca_rcxt_wr. */
 static bool check_flags_ok(u8 opcode, u8 flags)
 {
-	if (flags & ~(NHCA_RCXT_WR_RETRANSMIT | NHCA_RCXT_WR_FRAMES))
-		return false;
-	return (!(flags & NHCA_RCXT_WR_RETRANSMIT) || check_again(opcode)) &&
-	       (!(flags & NHCA_RCXT_WR_FRAMES) || opcode == NHCA_WR_CH_WRITE);
+	switch (opcode) {
+	case NHCA_WR_CH_WRITE:
+		return !(flags & ~(NHCA_RCXT_WR_RETRANSMIT | NHCA_RCXT_WR_FRAMES));
+	case NHCA_WR_CH_MOVE:
+		return !(flags & ~NHCA_RCXT_WR_RETRANSMIT);
+	case NHCA_WR_CH_PART:
+		return !(flags & ~NHCA_RCXT_WR_PROGRAM);
+	case NHCA_WR_CH_READ:
+		/* the adapter answers an ordinary read only once */
+		return !flags || flags == NHCA_RCXT_WR_PROGRAM ||
+		       flags == (NHCA_RCXT_WR_PROGRAM | NHCA_RCXT_WR_RETRANSMIT);
+	default:
+		return !flags;
+	}
 }
 
 /* Return: the segment of ch->wqe if the program lets the kernel choose it. */
@@ -144,9 +159,8 @@ bool nhca_check_rcxt(const struct nhca_channel *ch, u8 opcode, struct nhca_rcxt_
 {
 	bool again = wr->flags & NHCA_RCXT_WR_RETRANSMIT;
 
-	if (wr->reserved || !wr->tid || (wr->notify & ~CHECK_NOTIFY) ||
-	    !check_flags_ok(opcode, wr->flags) ||
-	    (check_must_notify(opcode) && !(wr->notify & NHCA_NOTIFY_INITIATOR)))
+	if (wr->reserved || !wr->tid || !check_flags_ok(opcode, wr->flags) ||
+	    !check_notify_ok(opcode, wr))
 		return false;
 	if (opcode == NHCA_WR_CH_CANCEL)
 		return true;
@@ -172,7 +186,8 @@ bool nhca_check_rcxt(const struct nhca_channel *ch, u8 opcode, struct nhca_rcxt_
 	/* a half transfer has only one PVO; the other one is 0 */
 	if (opcode == NHCA_WR_CH_PART)
 		return check_inline_ok(ch->wqe, wr) && check_pvo_ok(wr->remote_pvo, wr->total);
-	if (wr->flags & NHCA_RCXT_WR_FRAMES)
+	/* with NHCA_RCXT_WR_PROGRAM, remote_pvo is not a PVO, but a value for the peer's program */
+	if (wr->flags & (NHCA_RCXT_WR_FRAMES | NHCA_RCXT_WR_PROGRAM))
 		return check_pvo_ok(wr->local_pvo, wr->total);
 	return check_pvo_ok(wr->local_pvo, wr->total) && check_pvo_ok(wr->remote_pvo, wr->total);
 }

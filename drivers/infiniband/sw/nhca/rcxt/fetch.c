@@ -282,7 +282,7 @@ static enum nhca_fetched fetch_write(struct nhca_channel *ch, struct nhca_av *av
 		return NHCA_FETCHED_NONE;
 	if (!refcount_inc_not_zero(&av->ref))
 		return fetch_fail(ch, IB_WC_LOC_QP_OP_ERR, NHCA_CH_ERR_WQE);
-	err = nhca_begin(ch, id);
+	err = nhca_begin(ch, id, NULL);
 	if (err) {
 		nhca_av_put(av);
 		return fetch_late(ch, err);
@@ -320,19 +320,25 @@ static enum nhca_fetched fetch_write(struct nhca_channel *ch, struct nhca_av *av
 	return NHCA_FETCHED_DONE;
 }
 
-/* Send one packet of a half-send write.  The work request contains the payload. */
+/*
+ * Send one packet of a half-send write, or one that answers a half-send read.  The work request
+ * contains the payload.
+ */
 static enum nhca_fetched fetch_part(struct nhca_channel *ch, struct nhca_av *av,
 				    const struct nhca_rcxt_id *id)
 {
 	const struct nhca_rcxt_wr *wr = &ch->wqe->rcxt[0];
+	bool answer = wr->flags & NHCA_RCXT_WR_PROGRAM;
 	struct nhca_iter it;
 	struct nhca_hdr h;
-	int err = nhca_begin(ch, id);
+	int err;
 
+	nhca_send_hdr(ch, &h, answer ? NHCA_RX_READ_DATA : NHCA_RX_WRITE,
+		      ch->wqe->chan.remote_qpn);
+	fetch_rxeth(ch, &h.rx);
+	err = nhca_begin(ch, id, &h.rx);
 	if (err)
 		return fetch_late(ch, err);
-	nhca_send_hdr(ch, &h, NHCA_RX_WRITE, ch->wqe->chan.remote_qpn);
-	fetch_rxeth(ch, &h.rx);
 	h.rx.offset = wr->offset;
 	h.rx.length = wr->length;
 	h.rx.pvo = wr->remote_pvo + wr->offset;
@@ -342,20 +348,26 @@ static enum nhca_fetched fetch_part(struct nhca_channel *ch, struct nhca_av *av,
 	return NHCA_FETCHED_PACKET;
 }
 
+/* Send a read request, which the adapter of the peer answers, or its program (half-send read). */
 static enum nhca_fetched fetch_read(struct nhca_channel *ch, struct nhca_av *av,
 				    const struct nhca_rcxt_id *id)
 {
 	const struct nhca_rcxt_wr *wr = &ch->wqe->rcxt[0];
+	bool ask = wr->flags & NHCA_RCXT_WR_PROGRAM;
 	struct nhca_hdr h;
-	int err = nhca_begin(ch, id);
+	int err;
 
+	nhca_send_hdr(ch, &h, ask ? NHCA_RX_HALF_REQUEST : NHCA_RX_READ_REQUEST,
+		      ch->wqe->chan.remote_qpn);
+	fetch_rxeth(ch, &h.rx);
+	err = nhca_begin(ch, id, &h.rx);
 	if (err)
 		return fetch_late(ch, err);
-	nhca_send_hdr(ch, &h, NHCA_RX_READ_REQUEST, ch->wqe->chan.remote_qpn);
-	fetch_rxeth(ch, &h.rx);
 	h.rx.pvo = wr->remote_pvo;
 	h.rx.reply_pvo = wr->local_pvo;
-	h.rx.token = nhca_token_known(&ch->rd->tokens, &av->daddr, &av->saddr);
+	/* the peer's adapter does not answer, so the request for its program needs no token */
+	if (!ask)
+		h.rx.token = nhca_token_known(&ch->rd->tokens, &av->daddr, &av->saddr);
 	fetch_xmit(ch, av, &h, NULL);
 	fetch_end(ch, IB_WC_SUCCESS, 0);
 	return NHCA_FETCHED_PACKET;

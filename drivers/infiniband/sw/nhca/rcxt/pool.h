@@ -50,7 +50,7 @@
  * @NHCA_RCXT_RECEIVING: target of a write: not all payload has arrived
  * @NHCA_RCXT_ANSWERING: target of a read: not all payload is sent
  * @NHCA_RCXT_ANSWERED: target of a read: all payload is sent, the notice has not arrived; a peer
- *                     may begin another transfer
+ *                     may begin another transfer.  Half-send read: the program sends the payload
  * @NHCA_RCXT_MOVING:  manager of a third-party transfer: the notice has not arrived
  * @NHCA_RCXT_FORWARDING: source of a third-party transfer: not all payload of the requests is sent
  * @NHCA_RCXT_FORWARDED: source of a third-party transfer: all payload of the requests is sent;
@@ -99,12 +99,14 @@ enum nhca_rcxt_state {
  * @map_kept: the bitmap is @map, and not @bits
  * @wrote:   the channel has begun a write, and nhca_rcxt_released() has not ended it:
  *           packets may refer to its pages
- * @answers: a peer has sent a read or third-party request, or the channel has sent packets of a
- *           half-send write: the engine may make packets that have a copy of their payload
+ * @answers: a peer has sent a request, or the channel has sent packets of a half-send write: the
+ *           engine may make packets that have a copy of their payload
  * @awaited: a work request of the channel waits until no CPU copies payload: see nhca_rcxt_await()
  * @wanted:  a work request of the channel waits to begin a transfer: see nhca_rcxt_want()
  * @making:  the send engine makes packets of a third-party transfer: it reads the payload
  * @half:    RECEIVING: the payload goes into frames of the receive FIFO
+ * @program: half-send read: READING: the program of the peer sends the payload; ANSWERED: the
+ *           program of the rCxt's own channel sends it by work requests
  * @uid:     user against whose limits the rCxt counts, or NHCA_RCXT_NO_USER
  * @pvo:     READING, RECEIVING: destination of the transfer's first byte; FORWARDING, FORWARDED:
  *           source of the transfer's first byte
@@ -144,6 +146,7 @@ struct nhca_rcxt {
 	u8 wanted:1;
 	u8 making:1;
 	u8 half:1;
+	u8 program:1;
 	u32 uid;
 	union {
 		u64 pvo;

@@ -304,9 +304,29 @@ static enum nhca_frame_kind frame_kind(u8 opcode)
 		return NHCA_FRAME_STATUS;
 	case NHCA_RX_HALF_WRITE:
 		return NHCA_FRAME_WRITE;
+	case NHCA_RX_HALF_REQUEST:
+		return NHCA_FRAME_REQUEST;
 	default:
 		return NHCA_FRAME_PACKET;
 	}
+}
+
+/* Fill in the data of a frame.  Return: number of bytes. */
+static u32 frame_data(const struct nhca_rx *rx, u8 *data)
+{
+	const struct nhca_rxeth *x = &rx->hdr.rx;
+	const struct nhca_frame_request request = {
+		.remote_pvo = x->pvo,
+		.reply_pvo = x->reply_pvo,
+	};
+
+	if (rx->hdr.opcode == NHCA_RX_HALF_REQUEST) {
+		memcpy(data, &request, sizeof(request));
+		return sizeof(request);
+	}
+	/* nhca_rxeth_fits() has checked that packet and frame have at least x->length bytes */
+	skb_copy_bits(rx->skb, rx->off, data, x->length);
+	return x->length;
 }
 
 /*
@@ -321,7 +341,6 @@ static bool recv_fifo(struct nhca_channel *ch, struct nhca_rx *rx)
 	struct nhca_cqe cqe = {
 		.wr_id = x->cookie,
 		.opcode = NHCA_WC_CH_FRAME,
-		.byte_len = x->length,
 		.src_qp = x->src_channel,
 		.chan.tid = x->tid,
 	};
@@ -342,7 +361,6 @@ static bool recv_fifo(struct nhca_channel *ch, struct nhca_rx *rx)
 	}
 	frame->kind = kind;
 	frame->status = x->status;
-	frame->length = x->length;
 	frame->src_key = src_key;
 	frame->src_rcxt = nhca_rcxt_id64(&src_rcxt);
 	frame->rcxt = nhca_rcxt_id64(&rcxt);
@@ -354,8 +372,8 @@ static bool recv_fifo(struct nhca_channel *ch, struct nhca_rx *rx)
 	frame->cookie = x->cookie;
 	frame->received = x->have;
 	frame->src_channel = x->src_channel;
-	/* nhca_rxeth_fits() has checked that packet and frame have at least x->length bytes */
-	skb_copy_bits(rx->skb, rx->off, frame->data, x->length);
+	cqe.byte_len = frame_data(rx, frame->data);
+	frame->length = cqe.byte_len;
 	/* pairs with the program's load-acquire of seq: the frame is visible before seq changes */
 	smp_store_release(&frame->seq, index + 1);
 
@@ -401,6 +419,32 @@ static void recv_half(struct nhca_channel *ch, struct nhca_rx *rx)
 		nhca_drr_ready(ch, true);
 	if (complete)
 		recv_complete(ch, rx, &copy, false);
+}
+
+/*
+ * Put the request of a half-send read into a frame, for the program to answer.  The rCxt keeps the
+ * request only if the program gets the frame.
+ */
+static void recv_ask(struct nhca_channel *ch, struct nhca_rx *rx)
+{
+	const struct nhca_rxeth *x = &rx->hdr.rx;
+	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &x->rcxt);
+	enum nhca_rcxt_verdict verdict = NHCA_RCXT_ACCEPT;
+	enum nhca_rcxt_lookup lookup;
+	struct nhca_rcxt *rc;
+
+	spin_lock(lock);
+	lookup = nhca_rcxt_find(&ch->rd->pool, ch->qpn, &x->rcxt, &rc);
+	if (!lookup)
+		verdict = nhca_rcxt_ask(rc, x);
+	spin_unlock(lock);
+	if (nhca_recv_refused(ch, x, lookup, verdict) || recv_fifo(ch, rx))
+		return;
+	spin_lock(lock);
+	/* the channel may have released the rCxt meanwhile */
+	if (!nhca_rcxt_find(&ch->rd->pool, ch->qpn, &x->rcxt, &rc))
+		nhca_rcxt_not_asked(rc, x);
+	spin_unlock(lock);
 }
 
 /*
@@ -498,6 +542,9 @@ void nhca_channel_rx(struct nhca_rx *rx)
 		break;
 	case NHCA_RX_HALF_WRITE:
 		recv_half(ch, rx);
+		break;
+	case NHCA_RX_HALF_REQUEST:
+		recv_ask(ch, rx);
 		break;
 	case NHCA_RX_NOTICE:
 		nhca_notice_rx(ch, rx);

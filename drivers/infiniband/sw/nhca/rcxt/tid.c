@@ -90,6 +90,8 @@ static void begin(struct nhca_rcxt *rc, enum nhca_rcxt_state state, u32 tid, u32
 	rc->segment = segment;
 	rc->notify = notify;
 	rc->noticed = false;
+	rc->half = false;
+	rc->program = false;
 }
 
 /*
@@ -264,6 +266,28 @@ enum nhca_rcxt_verdict nhca_rcxt_request(struct nhca_rcxt *rc, const struct nhca
 	return NHCA_RCXT_ACCEPT;
 }
 
+enum nhca_rcxt_verdict nhca_rcxt_ask(struct nhca_rcxt *rc, const struct nhca_rxeth *x)
+{
+	enum nhca_rcxt_verdict verdict = nhca_rcxt_may_request(rc, x);
+
+	if (verdict)
+		return verdict;
+	/* the engine has no packet to send: each work request of the program sends its own */
+	begin(rc, NHCA_RCXT_ANSWERED, x->tid, x->total, x->segment, x->notify);
+	rc->program = true;
+	rc->answers = true;
+	return NHCA_RCXT_ACCEPT;
+}
+
+void nhca_rcxt_not_asked(struct nhca_rcxt *rc, const struct nhca_rxeth *x)
+{
+	/* the channel, or a peer, may have begun another transfer since, or canceled this one */
+	if (rc->state != NHCA_RCXT_ANSWERED || !rc->program || rc->tid != x->tid)
+		return;
+	rc->state = NHCA_RCXT_IDLE;
+	rc->tid--;
+}
+
 enum nhca_rcxt_verdict nhca_rcxt_challenge(const struct nhca_rcxt *rc, const struct nhca_rxeth *x)
 {
 	if (x->tid < rc->tid)
@@ -272,7 +296,7 @@ enum nhca_rcxt_verdict nhca_rcxt_challenge(const struct nhca_rcxt *rc, const str
 		return NHCA_RCXT_UNSOLICITED;
 	if (rc->state == NHCA_RCXT_DONE)
 		return NHCA_RCXT_DUPLICATE;
-	if (rc->state != NHCA_RCXT_READING)
+	if (rc->state != NHCA_RCXT_READING || rc->program)
 		return NHCA_RCXT_UNSOLICITED;
 	if (x->reply_pvo != rc->pvo || !sizes_agree(rc, x->total, x->segment))
 		return NHCA_RCXT_MISMATCH;
@@ -508,6 +532,18 @@ int nhca_rcxt_begin_part(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 
 	return 0;
 }
 
+int nhca_rcxt_begin_answer(const struct nhca_rcxt *rc, struct nhca_rxeth *x)
+{
+	if (x->tid != rc->tid || !sizes_agree(rc, x->total, x->segment))
+		return -EINVAL;
+	if (rc->state == NHCA_RCXT_DONE)
+		return -EALREADY;
+	if (rc->state != NHCA_RCXT_ANSWERED || !rc->program)
+		return -EINVAL;
+	x->notify = rc->notify;
+	return 0;
+}
+
 int nhca_rcxt_begin_again(struct nhca_rcxt *rc, u32 tid, u32 total, u32 segment)
 {
 	if (tid != rc->tid || !sizes_agree(rc, total, segment))
@@ -539,6 +575,25 @@ int nhca_rcxt_begin_read(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 
 		return -ENOMEM;
 	rc->cookie = cookie;
 	return 0;
+}
+
+int nhca_rcxt_begin_ask(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 tid, u32 total,
+			u32 segment, u8 notify, u64 pvo, u64 cookie)
+{
+	int err = nhca_rcxt_begin_read(pool, rc, tid, total, segment, notify, pvo, cookie);
+
+	if (!err)
+		rc->program = true;
+	return err;
+}
+
+int nhca_rcxt_ask_again(const struct nhca_rcxt *rc, u32 tid, u32 total, u32 segment, u64 pvo)
+{
+	if (tid != rc->tid || !sizes_agree(rc, total, segment))
+		return -EINVAL;
+	if (rc->state == NHCA_RCXT_DONE)
+		return -EALREADY;
+	return rc->state == NHCA_RCXT_READING && rc->program && rc->pvo == pvo ? 0 : -EINVAL;
 }
 
 int nhca_rcxt_begin_move(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, struct nhca_rxeth *x,

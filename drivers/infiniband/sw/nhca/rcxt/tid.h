@@ -129,6 +129,27 @@ void nhca_rcxt_not_framed(struct nhca_rcxt *rc, const struct nhca_rxeth *x);
 enum nhca_rcxt_verdict nhca_rcxt_request(struct nhca_rcxt *rc, const struct nhca_rxeth *x);
 
 /**
+ * nhca_rcxt_ask - apply the tid rules to a request that the program answers (half-send read)
+ * @rc: the rCxt that the request names
+ * @x:  RXETH of the request
+ * Context: any, rCxt's lock.
+ * Return: the verdict of nhca_rcxt_may_request().  ACCEPT: the rCxt is ANSWERED.  The caller gives
+ * the request to the program, or calls nhca_rcxt_not_asked().
+ */
+enum nhca_rcxt_verdict nhca_rcxt_ask(struct nhca_rcxt *rc, const struct nhca_rxeth *x);
+
+/**
+ * nhca_rcxt_not_asked - forget a request that the program will not get
+ * @rc: the rCxt
+ * @x:  RXETH of the request, which nhca_rcxt_ask() has accepted
+ *
+ * The FIFO was full, or the completion of the frame was lost.  The request counts as not received,
+ * so that its next repetition is accepted: each request gets exactly one frame.
+ * Context: any, rCxt's lock.
+ */
+void nhca_rcxt_not_asked(struct nhca_rcxt *rc, const struct nhca_rxeth *x);
+
+/**
  * nhca_rcxt_may_request - check whether nhca_rcxt_request() would accept a read request
  * @rc: the rCxt that the request names
  * @x:  RXETH of the request
@@ -281,6 +302,20 @@ int nhca_rcxt_begin_part(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 
 			 u32 segment, u8 notify, u64 cookie, u32 zcopy);
 
 /**
+ * nhca_rcxt_begin_answer - begin to send one packet that answers a half-send read
+ * @rc: the rCxt, which has accepted the request (nhca_rcxt_ask())
+ * @x:  RXETH of the packet: tid, total and segment are those of the request; its notify is filled
+ *      in
+ *
+ * The packet has a copy of its payload.  The program may send each packet any number of times,
+ * because the reader places it only once.
+ * Context: any, rCxt's lock.
+ * Return: 0: the caller sends the packet; -EALREADY: the reader has all bytes; -EINVAL: the rCxt
+ * has another transfer, or the read was canceled, also by a fence of the reader.
+ */
+int nhca_rcxt_begin_answer(const struct nhca_rcxt *rc, struct nhca_rxeth *x);
+
+/**
  * nhca_rcxt_begin_again - begin to retransmit packets of a write that waits for its notice
  * @rc:      the rCxt
  * @tid:     tid of the write; the peer places each packet only once, because of its bitmap
@@ -309,6 +344,32 @@ int nhca_rcxt_begin_again(struct nhca_rcxt *rc, u32 tid, u32 total, u32 segment)
  */
 int nhca_rcxt_begin_read(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 tid, u32 total,
 			 u32 segment, u8 notify, u64 pvo, u64 cookie);
+
+/**
+ * nhca_rcxt_begin_ask - begin a half-send read, which the program of the peer answers
+ * @pool:    the pool of @rc
+ * @rc:      the rCxt
+ * @tid, @total, @segment, @notify, @pvo, @cookie: as for nhca_rcxt_begin_read()
+ *
+ * The rCxt accepts no challenge, because the peer's adapter does not answer the request.
+ * Context: any, rCxt's lock.
+ * Return: as nhca_rcxt_begin_read().
+ */
+int nhca_rcxt_begin_ask(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 tid, u32 total,
+			u32 segment, u8 notify, u64 pvo, u64 cookie);
+
+/**
+ * nhca_rcxt_ask_again - begin to repeat the request of a half-send read
+ * @rc:      the rCxt
+ * @tid:     tid of the read
+ * @total:   bytes of the read, as before
+ * @segment: payload bytes of each packet but the last, as before
+ * @pvo:     destination of the first byte, as before
+ * Context: any, rCxt's lock.
+ * Return: 0: the caller sends the request; -EALREADY: the read is complete; -EINVAL: the rCxt has
+ * no such read in progress.
+ */
+int nhca_rcxt_ask_again(const struct nhca_rcxt *rc, u32 tid, u32 total, u32 segment, u64 pvo);
 
 /**
  * nhca_rcxt_begin_move - begin a third-party transfer as its manager

@@ -244,7 +244,7 @@ static void refuse_others(struct kunit *test)
 {
 	static const u8 kinds[] = {
 		NHCA_RX_READ_REQUEST, NHCA_RX_NOTICE, NHCA_RX_PROBE, NHCA_RX_STATUS, NHCA_RX_FENCE,
-		NHCA_RX_READ_CHALLENGE, NHCA_RX_PROBE_CHALLENGE,
+		NHCA_RX_READ_CHALLENGE, NHCA_RX_PROBE_CHALLENGE, NHCA_RX_HALF_REQUEST,
 	};
 	struct pair *p = test->priv;
 	struct chan *a = p->end[0].chan, *b = p->end[1].chan;

@@ -31,7 +31,7 @@ static void rxeth_known_bytes(struct kunit *test)
 	static const u8 opcodes[] = {
 		NHCA_RX_PACKET, NHCA_RX_WRITE, NHCA_RX_READ_REQUEST, NHCA_RX_READ_DATA,
 		NHCA_RX_NOTICE, NHCA_RX_PROBE, NHCA_RX_STATUS, NHCA_RX_FENCE,
-		NHCA_RX_READ_CHALLENGE, NHCA_RX_PROBE_CHALLENGE,
+		NHCA_RX_READ_CHALLENGE, NHCA_RX_PROBE_CHALLENGE, NHCA_RX_HALF_REQUEST,
 	};
 	u8 p[sizeof(rxeth_bytes)];
 	struct nhca_rxeth x;
@@ -41,7 +41,8 @@ static void rxeth_known_bytes(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(opcodes); i++) {
 		bool status = opcodes[i] == NHCA_RX_STATUS;
 		bool read = opcodes[i] == NHCA_RX_READ_REQUEST ||
-			    opcodes[i] == NHCA_RX_READ_CHALLENGE;
+			    opcodes[i] == NHCA_RX_READ_CHALLENGE ||
+			    opcodes[i] == NHCA_RX_HALF_REQUEST;
 		bool token = opcodes[i] == NHCA_RX_PROBE || opcodes[i] == NHCA_RX_FENCE ||
 			     opcodes[i] == NHCA_RX_PROBE_CHALLENGE;
 
@@ -265,6 +266,7 @@ static void rxeth_other_lengths(struct kunit *test)
 	x.offset = 1024;
 	KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_FENCE, 0));
 	KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_READ_REQUEST, 0));
+	KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_HALF_REQUEST, 0));
 	KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_NOTICE, 0));
 	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_PROBE, 0));
 	x.offset = 3072;
@@ -330,7 +332,7 @@ static void rxeth_reserved_opcodes(struct kunit *test)
 {
 	static const u8 reserved[] = {
 		NHCA_RX_BROADCAST_WRITE,
-		NHCA_RX_HALF_REQUEST, NHCA_RX_HALF_DATA, NHCA_RX_CONDITION,
+		NHCA_RX_FRAMES_REQUEST, NHCA_RX_CONDITION,
 	};
 	u8 p[NHCA_HDRS_MAX] = {};
 	struct nhca_hdr h;

@@ -98,6 +98,7 @@ static const struct spec_row spec_rows[] = {
 	{ 0xc8, "O", "XYZGH" },
 	{ 0xc9, "Op", "XG" },
 	{ 0xcc, "Op", "X" },
+	{ 0xcd, "O", "XYZ" },
 	{ 0xd2, "O", "XYZ" },
 	{ 0xd5, "O", "XY" },
 	{ 0xd8, "O", "XYZGH" },

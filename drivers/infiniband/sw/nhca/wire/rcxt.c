@@ -82,6 +82,7 @@ void nhca_rxeth_decode(struct nhca_rxeth *x, u8 opcode, const u8 *p)
 		memcpy(x->gid, p, NHCA_RX_GID_LEN);
 		break;
 	case NHCA_RX_READ_REQUEST:
+	case NHCA_RX_HALF_REQUEST:
 	case NHCA_RX_READ_CHALLENGE:
 		x->reply_pvo = get_unaligned_be64(p);
 		x->token = get_unaligned_be64(p + 8);
@@ -128,6 +129,7 @@ unsigned int nhca_rxeth_encode(const struct nhca_rxeth *x, u8 opcode, u8 *p)
 		memcpy(p, x->gid, NHCA_RX_GID_LEN);
 		return NHCA_RXETH_LEN + NHCA_RX_GID_LEN;
 	case NHCA_RX_READ_REQUEST:
+	case NHCA_RX_HALF_REQUEST:
 	case NHCA_RX_READ_CHALLENGE:
 		put_unaligned_be64(x->reply_pvo, p);
 		put_unaligned_be64(x->token, p + 8);
@@ -212,6 +214,7 @@ bool nhca_rxeth_fits(const struct nhca_rxeth *x, u8 opcode, unsigned int payload
 		return third_notify_ok(x) && part_ok(x);
 	case NHCA_RX_NOTICE:
 	case NHCA_RX_READ_REQUEST:
+	case NHCA_RX_HALF_REQUEST:
 	case NHCA_RX_READ_CHALLENGE:
 	case NHCA_RX_FENCE:
 		return !x->offset;

@@ -14,7 +14,8 @@
 #include <linux/types.h>
 
 #define NHCA_RXETH_LEN		64
-#define NHCA_RX_READ_LEN	16	/* after the RXETH: read request, read challenge */
+/* after the RXETH: read request, read challenge, half-send read request */
+#define NHCA_RX_READ_LEN	16
 #define NHCA_RX_TOKEN_LEN	8	/* after the RXETH: probe, probe challenge, fence */
 #define NHCA_RX_STATUS_LEN	8	/* after the RXETH: status */
 #define NHCA_RX_GID_LEN		16	/* after the RXETH: third-party payload */
@@ -35,10 +36,10 @@ enum nhca_rx_opcode {
 	NHCA_RX_THIRD_REQUEST	= 0xc8,	/* a manager requests that a source writes to a target */
 	NHCA_RX_THIRD_WRITE	= 0xc9,	/* payload whose notice goes to the manager */
 	NHCA_RX_HALF_WRITE	= 0xcc,	/* half-receive write: payload for frames of the FIFO */
+	NHCA_RX_HALF_REQUEST	= 0xcd,	/* half-send read: request for the peer's program */
 	/* reserved for other transfers of the reference: nhca never sends them, and drops them */
 	NHCA_RX_BROADCAST_WRITE	= 0xca,	/* payload for all channels that have the rCxt */
-	NHCA_RX_HALF_REQUEST	= 0xcd,	/* read request whose source or destination is a FIFO */
-	NHCA_RX_HALF_DATA	= 0xce,	/* payload that answers NHCA_RX_HALF_REQUEST */
+	NHCA_RX_FRAMES_REQUEST	= 0xce,	/* read request whose payload goes into frames */
 	NHCA_RX_CONDITION	= 0xd0,	/* conditional transfers */
 	/* the answer to a request without a valid token: repeat the request with this token */
 	NHCA_RX_READ_CHALLENGE	= 0xd2,
@@ -112,15 +113,16 @@ struct nhca_rcxt_id {
  * @offset:  bytes of the transfer before those of this packet
  * @pvo:     payload: destination of this packet's first byte; half-receive write: equal to @offset;
  *           read request, third-party request, and their challenges: source of the transfer's first
- *           byte
+ *           byte; half-send read request: any value, for the peer's program
  * @src_key: lower 32 bits of the key of @src_channel
  * @src_rcxt: rCxt of @src_channel, for answers; packet mode: src_rcxt.index has the upper 32 bits
  *           of the key of @src_channel
  * @cookie:  chosen by the initiator for the program of its peer
- * @reply_pvo: read request, third-party request, and their challenges: destination of the
- *           transfer's first byte
+ * @reply_pvo: read request, half-send read request, third-party request, and their challenges:
+ *           destination of the transfer's first byte
  * @token:   challenge: token for the request; read request, third-party request, probe: token of
- *           the latest challenge from this peer, or 0 if there is none; fence: 0
+ *           the latest challenge from this peer, or 0 if there is none; fence, half-send read
+ *           request: 0
  * @gid:     third-party request and challenge: GID of the target; third-party payload: GID of the
  *           manager
  * @target_channel: third-party request and challenge, as the following members: QPN of the target
