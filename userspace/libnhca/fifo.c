@@ -31,7 +31,11 @@ SAME(received);
 SAME(data);
 static_assert((int)NHCADV_FRAME_PACKET == NHCA_FRAME_PACKET &&
 	      (int)NHCADV_FRAME_STATUS == NHCA_FRAME_STATUS &&
-	      (int)NHCADV_FRAME_WRITE == NHCA_FRAME_WRITE, "kinds of frames");
+	      (int)NHCADV_FRAME_WRITE == NHCA_FRAME_WRITE &&
+	      (int)NHCADV_FRAME_REQUEST == NHCA_FRAME_REQUEST, "kinds of frames");
+static_assert(sizeof(struct nhcadv_request) == sizeof(struct nhca_frame_request) &&
+	      offsetof(struct nhcadv_request, reply_pvo) ==
+	      offsetof(struct nhca_frame_request, reply_pvo), "requests");
 static_assert((int)NHCADV_TRANSFER_COMPLETE == NHCA_TRANSFER_COMPLETE &&
 	      (int)NHCADV_TRANSFER_PARTIAL == NHCA_TRANSFER_PARTIAL &&
 	      (int)NHCADV_TRANSFER_NONE == NHCA_TRANSFER_NONE &&

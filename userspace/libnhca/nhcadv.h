@@ -38,6 +38,7 @@ enum nhcadv_device_caps {
 	NHCADV_DEVICE_REG_CACHE	= 1 << 4,	/* nhcadv_reg_cached() keeps registrations */
 	NHCADV_DEVICE_PART	= 1 << 5,	/* half-send writes: nhcadv_wr_part() */
 	NHCADV_DEVICE_FRAMES	= 1 << 6,	/* half-receive writes: nhcadv_wr_write_frames() */
+	NHCADV_DEVICE_ASK	= 1 << 7,	/* half-send reads: nhcadv_wr_ask() */
 };
 
 /**
@@ -123,8 +124,8 @@ struct nhcadv_channel_init_attr {
  * @context: open device
  * @attr_ex: qp_type is IBV_QPT_DRIVER, comp_mask is IBV_QP_INIT_ATTR_PD, there is no SRQ, and
  *           cap.max_recv_* are 0.  cap.max_send_sge and cap.max_inline_data are for
- *           nhcadv_wr_packet(), cap.max_inline_data also for nhcadv_wr_part().  On return, cap has
- *           the values that were granted
+ *           nhcadv_wr_packet(), cap.max_inline_data also for nhcadv_wr_part() and
+ *           nhcadv_wr_answer().  On return, cap has the values that were granted
  * @attr:    attributes that only channels have
  *
  * The channel is an extended queue pair: see ibv_qp_to_qp_ex().  ibv_destroy_qp() closes the
@@ -467,8 +468,8 @@ struct nhcadv_target {
  * IBV_SEND_SOLICITED makes the completion at the peer a solicited one, and IBV_SEND_INLINE is
  * ignored.  Other flags are invalid.  ibv_wr_complete() returns the first error (EINVAL: invalid
  * argument; ENOMEM: too few free slots in the send FIFO; EOPNOTSUPP: see nhcadv_wr_fence(),
- * nhcadv_wr_move(), nhcadv_wr_part(), nhcadv_wr_write_frames()), and then posts nothing.  A slot is
- * free again when its work request and all earlier ones are done.
+ * nhcadv_wr_move() and the calls in nhcadv_half.h), and then posts nothing.  A slot is free again
+ * when its work request and all earlier ones are done.
  */
 struct nhcadv_qp_ex {
 	uint64_t comp_mask;
@@ -500,6 +501,13 @@ struct nhcadv_qp_ex {
 	void (*wr_frames_again)(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
 				const struct nhcadv_transfer *transfer, uint32_t offset,
 				uint32_t length);
+	void (*wr_ask)(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
+		       const struct nhcadv_transfer *transfer);
+	void (*wr_ask_again)(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
+			     const struct nhcadv_transfer *transfer);
+	void (*wr_answer)(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
+			  const struct nhcadv_transfer *transfer, uint32_t offset, size_t num_buf,
+			  const struct ibv_data_buf *buf_list);
 };
 
 /**

@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <infiniband/verbs.h>
 
@@ -15,7 +16,10 @@
 extern "C" {
 #endif
 
-/* Bytes of cap.max_inline_data that nhcadv_wr_part() needs in addition to those of its packet */
+/*
+ * Bytes of cap.max_inline_data that nhcadv_wr_part() and nhcadv_wr_answer() need in addition to
+ * those of their packet
+ */
 #define NHCADV_PART_HEADER	40
 
 /*
@@ -55,6 +59,63 @@ static inline void nhcadv_wr_frames_again(struct nhcadv_qp_ex *qp, const struct 
 					  uint32_t length)
 {
 	qp->wr_frames_again(qp, peer, transfer, offset, length);
+}
+
+/*
+ * Half-send read: ask the program of the peer for bytes, which go into local memory.  The peer's
+ * receive FIFO gets a frame NHCADV_FRAME_REQUEST, exactly one for each tid.  remote_pvo may be any
+ * value that the peer's program understands.  NHCADV_WC_READ says that all bytes are in place.  If
+ * it does not come, the request may be lost: post nhcadv_wr_ask_again().  Both ends need
+ * NHCADV_DEVICE_ASK; a peer without it drops the request.
+ */
+static inline void nhcadv_wr_ask(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
+				 const struct nhcadv_transfer *transfer)
+{
+	qp->wr_ask(qp, peer, transfer);
+}
+
+/* Repeat the request of nhcadv_wr_ask().  transfer->segment is not 0. */
+static inline void nhcadv_wr_ask_again(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
+				       const struct nhcadv_transfer *transfer)
+{
+	qp->wr_ask_again(qp, peer, transfer);
+}
+
+/**
+ * struct nhcadv_request - what a frame NHCADV_FRAME_REQUEST asks for
+ * @remote_pvo: remote_pvo of the reader
+ * @reply_pvo:  local_pvo of the reader, which is remote_pvo of the answer
+ */
+struct nhcadv_request {
+	uint64_t remote_pvo;
+	uint64_t reply_pvo;
+};
+
+/**
+ * nhcadv_frame_request - get the request in a frame
+ * @frame: a frame NHCADV_FRAME_REQUEST
+ * Return: the request.
+ */
+static inline struct nhcadv_request nhcadv_frame_request(const struct nhcadv_frame *frame)
+{
+	struct nhcadv_request request;
+
+	memcpy(&request, frame->data, sizeof(request));
+	return request;
+}
+
+/*
+ * Answer a request: send the packet at @offset, as nhcadv_wr_part() does.  @transfer has rCxts,
+ * tid, total and segment of the frame.  remote_pvo is reply_pvo of the request, notify is 0, and
+ * local_pvo is not used.  Post each packet once, in any order, and again if it was lost: probe the
+ * reader to find out.  NHCADV_WC_REMOTE_READ says that the reader has all bytes, if the reader has
+ * requested NHCADV_NOTIFY_TARGET.
+ */
+static inline void nhcadv_wr_answer(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
+				    const struct nhcadv_transfer *transfer, uint32_t offset,
+				    size_t num_buf, const struct ibv_data_buf *buf_list)
+{
+	qp->wr_answer(qp, peer, transfer, offset, num_buf, buf_list);
 }
 
 #ifdef __cplusplus

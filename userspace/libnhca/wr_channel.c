@@ -280,6 +280,17 @@ static void wr_move_again(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *sou
 		put_part(dv, wr, transfer, offset, length);
 }
 
+/* Return: true if the device has this feature; otherwise the work request has failed */
+static bool has_feature(struct nhcadv_qp_ex *dv, uint32_t feature)
+{
+	struct nhca_qp *qp = &to_channel(dv)->qp;
+
+	if (to_nctx(qp->vqp.qp.context)->features & feature)
+		return true;
+	nhca_wr_fail(qp, EOPNOTSUPP);
+	return false;
+}
+
 /* Return: the description of a half-receive write, or NULL after an error */
 static struct nhca_rcxt_wr *begin_frames(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer,
 					 const struct nhcadv_transfer *transfer)
@@ -287,10 +298,8 @@ static struct nhca_rcxt_wr *begin_frames(struct nhcadv_qp_ex *dv, const struct n
 	struct nhca_qp *qp = &to_channel(dv)->qp;
 	struct nhca_rcxt_wr *wr;
 
-	if (!(to_nctx(qp->vqp.qp.context)->features & NHCA_FEATURE_FRAMES)) {
-		nhca_wr_fail(qp, EOPNOTSUPP);
+	if (!has_feature(dv, NHCA_FEATURE_FRAMES))
 		return NULL;
-	}
 	if (transfer->remote_pvo || transfer->segment > NHCA_FRAME_DATA) {
 		nhca_wr_fail(qp, EINVAL);
 		return NULL;
@@ -340,26 +349,26 @@ static bool copy_part(struct nhca_rcxt_wr *wr, uint32_t length, size_t num_buf,
 	return !length;
 }
 
-static void wr_part(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer,
-		    const struct nhcadv_transfer *transfer, uint32_t offset, size_t num_buf,
-		    const struct ibv_data_buf *buf_list)
+/*
+ * Build a work request NHCA_WR_CH_PART.
+ * @notify_ok: the transfer notifies the right ends
+ * @flags:     NHCA_RCXT_WR_*
+ */
+static void put_packet(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer,
+		       const struct nhcadv_transfer *transfer, uint32_t offset, size_t num_buf,
+		       const struct ibv_data_buf *buf_list, bool notify_ok, uint8_t flags)
 {
+	struct nhca_rcxt_wr *wr = begin_transfer(dv, NHCA_WR_CH_PART, peer, transfer);
 	struct nhca_qp *qp = &to_channel(dv)->qp;
 	struct nhca_send_wqe *wqe;
-	struct nhca_rcxt_wr *wr;
 	uint32_t length;
 
-	if (!(to_nctx(qp->vqp.qp.context)->features & NHCA_FEATURE_PART)) {
-		nhca_wr_fail(qp, EOPNOTSUPP);
-		return;
-	}
-	wr = begin_transfer(dv, NHCA_WR_CH_PART, peer, transfer);
 	if (!wr)
 		return;
 	length = transfer->total - offset;
 	if (length > transfer->segment)
 		length = transfer->segment;
-	if (!offset_ok(transfer, offset) || !(transfer->notify & NHCA_NOTIFY_INITIATOR) ||
+	if (!offset_ok(transfer, offset) || !notify_ok ||
 	    sizeof(*wr) + length > qp->max_inline || !copy_part(wr, length, num_buf, buf_list)) {
 		nhca_wr_fail(qp, EINVAL);
 		return;
@@ -367,9 +376,54 @@ static void wr_part(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer,
 	wr->local_pvo = 0;
 	wr->offset = offset;
 	wr->length = length;
+	wr->flags = flags;
 	wqe = container_of(wr, struct nhca_send_wqe, rcxt[0]);
 	wqe->inline_len = length;
 	wqe->flags |= NHCA_SEND_INLINE;
+}
+
+static void wr_part(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer,
+		    const struct nhcadv_transfer *transfer, uint32_t offset, size_t num_buf,
+		    const struct ibv_data_buf *buf_list)
+{
+	if (has_feature(dv, NHCA_FEATURE_PART))
+		put_packet(dv, peer, transfer, offset, num_buf, buf_list,
+			   transfer->notify & NHCA_NOTIFY_INITIATOR, 0);
+}
+
+static void wr_answer(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer,
+		      const struct nhcadv_transfer *transfer, uint32_t offset, size_t num_buf,
+		      const struct ibv_data_buf *buf_list)
+{
+	if (has_feature(dv, NHCA_FEATURE_ASK))
+		put_packet(dv, peer, transfer, offset, num_buf, buf_list, !transfer->notify,
+			   NHCA_RCXT_WR_PROGRAM);
+}
+
+static void wr_ask(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer,
+		   const struct nhcadv_transfer *transfer)
+{
+	struct nhca_rcxt_wr *wr;
+
+	if (!has_feature(dv, NHCA_FEATURE_ASK))
+		return;
+	wr = begin_transfer(dv, NHCA_WR_CH_READ, peer, transfer);
+	if (wr)
+		wr->flags = NHCA_RCXT_WR_PROGRAM;
+}
+
+static void wr_ask_again(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer,
+			 const struct nhcadv_transfer *transfer)
+{
+	struct nhca_rcxt_wr *wr;
+
+	if (!has_feature(dv, NHCA_FEATURE_ASK))
+		return;
+	wr = begin_transfer(dv, NHCA_WR_CH_READ, peer, transfer);
+	if (wr && !transfer->segment)
+		nhca_wr_fail(&to_channel(dv)->qp, EINVAL);
+	else if (wr)
+		wr->flags = NHCA_RCXT_WR_PROGRAM | NHCA_RCXT_WR_RETRANSMIT;
 }
 
 void nhca_wr_set_channel_ops(struct nhca_channel *ch)
@@ -392,6 +446,9 @@ void nhca_wr_set_channel_ops(struct nhca_channel *ch)
 		.wr_part = wr_part,
 		.wr_write_frames = wr_write_frames,
 		.wr_frames_again = wr_frames_again,
+		.wr_ask = wr_ask,
+		.wr_ask_again = wr_ask_again,
+		.wr_answer = wr_answer,
 	};
 }
 

@@ -3,9 +3,10 @@
  * nhcadv_half DEVICE [GID-INDEX]: half transfers.  A writer sends a column of a matrix, whose bytes
  * are neither contiguous nor registered, into the memory of a peer (half-send write).  Then it
  * writes a vector, and the peer adds each packet to its own vector when the packet arrives in its
- * receive FIFO (half-receive write).  Here both are channels of the same device; usually they are
- * on two hosts, and exchange what struct end has by other means.  If the writer does not get its
- * completion in time, it probes the peer, and sends the missing packets again.
+ * receive FIFO (half-receive write).  At last the peer asks for another column, which the writer
+ * gathers (half-send read).  Here both are channels of the same device; usually they are on two
+ * hosts, and exchange what struct end has by other means.  If the end that sends does not get its
+ * completion in time, it probes the other end, and sends the missing packets again.
  *
  *	cc -o nhcadv_half nhcadv_half.c -lnhca -libverbs
  */
@@ -22,6 +23,7 @@
 #define ROWS	4000
 #define COLUMNS	16
 #define COLUMN	5
+#define ASKED	11				/* column that the peer asks for */
 #define SEGMENT	1024u
 #define NUMBERS	(SEGMENT / sizeof(double))	/* numbers in a packet */
 #define LENGTH	(ROWS * (uint32_t)sizeof(double))
@@ -40,6 +42,8 @@ struct end {
 	uint64_t rcxt;
 	double *vector;
 };
+
+enum form { PARTS, TO_FRAMES, ANSWER };
 
 static double matrix[ROWS][COLUMNS], sum[ROWS];
 
@@ -126,30 +130,34 @@ static int poll_kind(struct end *end, uint32_t *frame)
 
 /* ---- the writer ---- */
 
-/* Send packet @i of the column, one buffer for each row. */
+/* Send packet @i of a column, one buffer for each row. */
 static void send_part(struct end *writer, const struct nhcadv_peer *peer,
-		      const struct nhcadv_transfer *t, uint32_t i)
+		      const struct nhcadv_transfer *t, enum form form, uint32_t i)
 {
+	uint32_t column = form == ANSWER ? ASKED : COLUMN;
 	struct ibv_data_buf rows[NUMBERS];
 	uint32_t row = i * NUMBERS, n;
 
 	for (n = 0; n < NUMBERS && row + n < ROWS; n++) {
-		rows[n].addr = &matrix[row + n][COLUMN];
+		rows[n].addr = &matrix[row + n][column];
 		rows[n].length = sizeof(double);
 	}
 	ibv_wr_start(writer->qpx);
 	writer->qpx->wr_flags = 0;
-	nhcadv_wr_part(writer->dv, peer, t, i * SEGMENT, n, rows);
+	if (form == ANSWER)
+		nhcadv_wr_answer(writer->dv, peer, t, i * SEGMENT, n, rows);
+	else
+		nhcadv_wr_part(writer->dv, peer, t, i * SEGMENT, n, rows);
 	check(ibv_wr_complete(writer->qpx), "a part");
 }
 
 static void send_packet(struct end *writer, const struct nhcadv_peer *peer,
-			const struct nhcadv_transfer *t, bool parts, uint32_t i)
+			const struct nhcadv_transfer *t, enum form form, uint32_t i)
 {
 	uint32_t offset = i * SEGMENT, left = LENGTH - offset;
 
-	if (parts) {
-		send_part(writer, peer, t, i);
+	if (form != TO_FRAMES) {
+		send_part(writer, peer, t, form, i);
 		return;
 	}
 	ibv_wr_start(writer->qpx);
@@ -159,13 +167,13 @@ static void send_packet(struct end *writer, const struct nhcadv_peer *peer,
 }
 
 static void begin(struct end *writer, const struct nhcadv_peer *peer,
-		  const struct nhcadv_transfer *t, bool parts)
+		  const struct nhcadv_transfer *t, enum form form)
 {
 	uint32_t i;
 
-	for (i = 0; parts && i < PACKETS; i++)
-		send_part(writer, peer, t, i);
-	if (parts)
+	for (i = 0; form != TO_FRAMES && i < PACKETS; i++)
+		send_part(writer, peer, t, form, i);
+	if (form != TO_FRAMES)
 		return;
 	ibv_wr_start(writer->qpx);
 	writer->qpx->wr_flags = 0;
@@ -175,7 +183,8 @@ static void begin(struct end *writer, const struct nhcadv_peer *peer,
 
 /* Return: true if the frame says that the transfer is complete.  Otherwise send what is missing. */
 static bool look_at(struct end *writer, const struct nhcadv_peer *peer,
-		    const struct nhcadv_transfer *t, bool parts, const struct nhcadv_frame *status)
+		    const struct nhcadv_transfer *t, enum form form,
+		    const struct nhcadv_frame *status)
 {
 	uint32_t i, sent = 0;
 
@@ -188,10 +197,18 @@ static bool look_at(struct end *writer, const struct nhcadv_peer *peer,
 	/* not more at a time than the FIFO of the peer has room for */
 	for (i = 0; i < PACKETS && sent < FRAMES; i++)
 		if (!nhcadv_frame_has(status, i)) {
-			send_packet(writer, peer, t, parts, i);
+			send_packet(writer, peer, t, form, i);
 			sent++;
 		}
 	return false;
+}
+
+static void probe(struct end *end, const struct nhcadv_peer *peer, const struct nhcadv_transfer *t)
+{
+	ibv_wr_start(end->qpx);
+	end->qpx->wr_flags = 0;
+	nhcadv_wr_probe(end->dv, peer, t, 0);
+	check(ibv_wr_complete(end->qpx), "probe");
 }
 
 /* ---- the peer ---- */
@@ -221,32 +238,105 @@ static bool peer_runs(struct end *peer)
 
 /* Execute a transfer: both programs run in turns. */
 static void transfer(struct end *writer, struct end *to, const struct nhcadv_peer *peer,
-		     const struct nhcadv_transfer *t, bool parts)
+		     const struct nhcadv_transfer *t, enum form form)
 {
 	bool written = false, told = false;
 	int tries = 0, wait = 0, kind;
 	uint32_t index;
 
-	begin(writer, peer, t, parts);
+	begin(writer, peer, t, form);
 	while (!written || !told) {
 		told |= peer_runs(to);
 		kind = poll_kind(writer, &index);
 		if (kind == NHCADV_WC_WRITE) {
 			written = true;
 		} else if (kind == NHCADV_WC_FRAME) {
-			written |= look_at(writer, peer, t, parts, nhcadv_frame(writer->qp, index));
+			written |= look_at(writer, peer, t, form, nhcadv_frame(writer->qp, index));
 			check(nhcadv_release_frame(writer->qp, index), "nhcadv_release_frame");
 		} else if (kind < 0 && ++wait < TIMEOUT_MS) {
 			poll(NULL, 0, 1);
 		} else if (kind < 0) {
 			if (++tries > TRIES)
 				errx(1, "the transfer did not complete in time");
-			ibv_wr_start(writer->qpx);
-			writer->qpx->wr_flags = 0;
-			nhcadv_wr_probe(writer->dv, peer, t, 0);
-			check(ibv_wr_complete(writer->qpx), "probe");
+			probe(writer, peer, t);
 			wait = 0;
 		}
+	}
+}
+
+static void ask(struct end *reader, const struct nhcadv_peer *peer,
+		const struct nhcadv_transfer *t, bool again)
+{
+	ibv_wr_start(reader->qpx);
+	reader->qpx->wr_flags = 0;
+	if (again)
+		nhcadv_wr_ask_again(reader->dv, peer, t);
+	else
+		nhcadv_wr_ask(reader->dv, peer, t);
+	check(ibv_wr_complete(reader->qpx), "a request");
+}
+
+/*
+ * The writer handles one completion.  It answers the request of the reader, and probes the reader
+ * after a status.  @answer: the transfer; its tid is 0 as long as there is no request.
+ * Return: true if the reader has all bytes.
+ */
+static bool writer_runs(struct end *writer, const struct nhcadv_peer *reader,
+			struct nhcadv_transfer *answer)
+{
+	const struct nhcadv_frame *frame;
+	bool complete = false;
+	uint32_t index;
+	int kind;
+
+	kind = poll_kind(writer, &index);
+	if (kind != NHCADV_WC_FRAME)
+		return kind == NHCADV_WC_REMOTE_READ;
+	frame = nhcadv_frame(writer->qp, index);
+	if (frame->kind == NHCADV_FRAME_REQUEST) {
+		/* remote_pvo could be the name of a file or table: here it is the column */
+		if (nhcadv_frame_request(frame).remote_pvo != ASKED || frame->total != LENGTH ||
+		    frame->segment != SEGMENT)
+			errx(1, "a request for something else");
+		*answer = (struct nhcadv_transfer){
+			.local_rcxt = frame->rcxt, .remote_rcxt = frame->src_rcxt,
+			.remote_pvo = nhcadv_frame_request(frame).reply_pvo,
+			.tid = frame->tid, .total = frame->total, .segment = frame->segment,
+		};
+		begin(writer, reader, answer, ANSWER);
+	} else if (answer->tid) {
+		complete = look_at(writer, reader, answer, ANSWER, frame);
+	}
+	check(nhcadv_release_frame(writer->qp, index), "nhcadv_release_frame");
+	return complete;
+}
+
+/* Read what the program of the writer gathers: both programs run in turns. */
+static void read_answer(struct end *reader, const struct nhcadv_peer *writer_peer,
+			struct end *writer, const struct nhcadv_peer *reader_peer,
+			const struct nhcadv_transfer *t)
+{
+	struct nhcadv_transfer answer = {};
+	bool has_read = false, told = false;
+	int tries = 0, wait = 0;
+	uint32_t index;
+
+	ask(reader, writer_peer, t, false);
+	while (!has_read || !told) {
+		has_read |= poll_kind(reader, &index) == NHCADV_WC_READ;
+		told |= writer_runs(writer, reader_peer, &answer);
+		if (++wait < TIMEOUT_MS) {
+			poll(NULL, 0, 1);
+			continue;
+		}
+		if (++tries > TRIES)
+			errx(1, "the read did not complete in time");
+		/* the request may be lost, or packets of the answer */
+		if (!has_read)
+			ask(reader, writer_peer, t, true);
+		if (!told && answer.tid)
+			probe(writer, reader_peer, &answer);
+		wait = 0;
 	}
 }
 
@@ -257,7 +347,7 @@ int main(int argc, char **argv)
 	struct nhcadv_transfer t;
 	struct ibv_context *context;
 	struct end writer, to;
-	struct nhcadv_peer peer;
+	struct nhcadv_peer peer, back;
 	struct ibv_ah *ah;
 	struct ibv_pd *pd;
 	uint32_t i, j, job = getpid();
@@ -266,7 +356,8 @@ int main(int argc, char **argv)
 		errx(2, "usage: nhcadv_half DEVICE [GID-INDEX]");
 	context = open_device(argv[1]);
 	check(nhcadv_query_device(context, &attr), "nhcadv_query_device");
-	if (!(attr.caps & NHCADV_DEVICE_PART) || !(attr.caps & NHCADV_DEVICE_FRAMES))
+	if (!(attr.caps & NHCADV_DEVICE_PART) || !(attr.caps & NHCADV_DEVICE_FRAMES) ||
+	    !(attr.caps & NHCADV_DEVICE_ASK))
 		errx(1, "%s: the driver has no half transfers", argv[1]);
 	ah_attr.grh.sgid_index = argc > 2 ? atoi(argv[2]) : 0;
 	check(ibv_query_gid(context, 1, ah_attr.grh.sgid_index, &ah_attr.grh.dgid),
@@ -293,7 +384,7 @@ int main(int argc, char **argv)
 		.tid = 1, .total = LENGTH, .segment = SEGMENT,
 		.notify = NHCADV_NOTIFY_INITIATOR | NHCADV_NOTIFY_TARGET,
 	};
-	transfer(&writer, &to, &peer, &t, true);
+	transfer(&writer, &to, &peer, &t, PARTS);
 	for (i = 0; i < ROWS; i++)
 		if (to.vector[i] != matrix[i][COLUMN])
 			errx(1, "row %u of the column is wrong", i);
@@ -303,11 +394,24 @@ int main(int argc, char **argv)
 	t.tid = 2;
 	t.local_pvo = writer.mem->pvo;
 	t.remote_pvo = 0;
-	transfer(&writer, &to, &peer, &t, false);
+	transfer(&writer, &to, &peer, &t, TO_FRAMES);
 	for (i = 0; i < ROWS; i++)
 		if (sum[i] != 1 + i / 2.0)
 			errx(1, "sum %u is wrong", i);
 	printf("a vector of %u numbers was added\n", ROWS);
+
+	/* half-send read: the peer asks for a column, which the writer gathers */
+	back = (struct nhcadv_peer){ .ah = ah, .qpn = writer.qp->qp_num, .key = writer.info.key };
+	t = (struct nhcadv_transfer){
+		.local_rcxt = to.rcxt, .remote_rcxt = writer.rcxt, .local_pvo = to.mem->pvo,
+		.remote_pvo = ASKED, .tid = 3, .total = LENGTH, .segment = SEGMENT,
+		.notify = NHCADV_NOTIFY_INITIATOR | NHCADV_NOTIFY_TARGET,
+	};
+	read_answer(&to, &back, &writer, &peer, &t);
+	for (i = 0; i < ROWS; i++)
+		if (to.vector[i] != matrix[i][ASKED])
+			errx(1, "row %u of the answer is wrong", i);
+	printf("a column of %u numbers was gathered for a reader\n", ROWS);
 
 	unmake(&writer);
 	unmake(&to);

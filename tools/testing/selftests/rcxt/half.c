@@ -4,9 +4,10 @@
  *
  *	half -d DEVICE -g GID-INDEX -p TCP-PORT [-n TRANSFERS] [HOST]
  *
- * With HOST, the program is the initiator: it writes from scattered buffers (half-send), and writes
- * to frames (half-receive).  The other one is the target: it checks each byte, and that each packet
- * has exactly one frame and each transfer one completion.
+ * With HOST, the program is the initiator: it writes from scattered buffers (half-send), writes to
+ * frames (half-receive), and reads what the target's program gathers (half-send).  The other one is
+ * the target: it checks each byte, and that each packet has exactly one frame and each transfer one
+ * completion.
  */
 #include <getopt.h>
 
@@ -21,9 +22,10 @@
 #define PIECES		9		/* buffers of a packet */
 #define ASK_MS		20		/* time without a completion until the next probe */
 #define GIVE_UP_S	120
+#define NAME		0xfeedfacecafe0000	/* plus tid: what the initiator asks for */
 #define AT		64		/* place of the bytes in the memory of both ends */
 
-enum what { PARTS = 1, TO_FRAMES, QUIT };
+enum what { PARTS = 1, TO_FRAMES, ASK, QUIT };
 
 /* What the initiator tells the target before each transfer */
 struct order {
@@ -31,7 +33,7 @@ struct order {
 };
 
 static struct channel c;
-static uint64_t probes, repeats, lost_notices;
+static uint64_t probes, repeats, asks, lost_notices;
 static uint32_t ended_by_status;	/* latest tid whose end a status has told */
 
 static uint32_t packets(const struct nhcadv_transfer *t)
@@ -44,10 +46,20 @@ static uint32_t length_at(const struct nhcadv_transfer *t, uint32_t offset)
 	return t->total - offset < t->segment ? t->total - offset : t->segment;
 }
 
-/* ---- the initiator ---- */
+/* ---- the end that sends ---- */
+
+static void put_part(const struct nhcadv_transfer *t, enum what what, uint32_t offset,
+		     const struct ibv_data_buf *bufs)
+{
+	start(&c, t->tid, 0);
+	if (what == ASK)
+		nhcadv_wr_answer(c.dv, &c.peer, t, offset, PIECES, bufs);
+	else
+		nhcadv_wr_part(c.dv, &c.peer, t, offset, PIECES, bufs);
+}
 
 /* Post the packet at @offset.  Its bytes lie in buffers of random lengths, also of 0 bytes. */
-static void post_part(const struct nhcadv_transfer *t, uint32_t offset)
+static void post_part(const struct nhcadv_transfer *t, enum what what, uint32_t offset)
 {
 	static uint8_t scattered[PIECES][2048];
 	struct ibv_data_buf bufs[PIECES];
@@ -60,18 +72,16 @@ static void post_part(const struct nhcadv_transfer *t, uint32_t offset)
 		from += bufs[i].length;
 		left -= bufs[i].length;
 	}
-	start(&c, t->tid, 0);
-	nhcadv_wr_part(c.dv, &c.peer, t, offset, PIECES, bufs);
+	put_part(t, what, offset, bufs);
 	/* the bytes are in the work request, so the program may change its buffers */
 	memset(scattered, 0xee, sizeof(scattered));
 	while (ibv_wr_complete(c.qpx) == ENOMEM) {
-		start(&c, t->tid, 0);
 		from = AT + offset;
 		for (i = 0; i < PIECES; i++) {
 			memcpy(bufs[i].addr, c.buf + from, bufs[i].length);
 			from += bufs[i].length;
 		}
-		nhcadv_wr_part(c.dv, &c.peer, t, offset, PIECES, bufs);
+		put_part(t, what, offset, bufs);
 	}
 }
 
@@ -81,10 +91,10 @@ static void post_range(const struct nhcadv_transfer *t, enum what what, uint32_t
 {
 	uint32_t offset = first * t->segment, i;
 
-	if (what == PARTS) {
+	if (what != TO_FRAMES) {
 		/* from the last to the first packet */
 		for (i = end; i-- > first;)
-			post_part(t, i * t->segment);
+			post_part(t, what, i * t->segment);
 		return;
 	}
 	start(&c, t->tid, 0);
@@ -116,6 +126,8 @@ static void post_missing(const struct nhcadv_transfer *t, enum what what,
 		first = end;
 	}
 }
+
+/* ---- the initiator ---- */
 
 /* Return: true if the transfer of @t has its completion, or a status says that it is complete. */
 static bool look(const struct nhcadv_transfer *t, enum what what, uint32_t most)
@@ -198,6 +210,81 @@ static void transfer_goes(enum what what, uint32_t total, uint32_t slow)
 	hear(&ok, 1);
 }
 
+static void post_ask(const struct nhcadv_transfer *t, bool again)
+{
+	start(&c, t->tid, 0);
+	if (again)
+		nhcadv_wr_ask_again(c.dv, &c.peer, t);
+	else
+		nhcadv_wr_ask(c.dv, &c.peer, t);
+	verb(ibv_wr_complete(c.qpx));
+}
+
+/* Send messages until the FIFO of the target, which does not read, is full. */
+static void flood(void)
+{
+	uint32_t i;
+	int error;
+
+	for (i = 0; i < 2 * FRAMES; i++)
+		do {
+			start(&c, 0, 0);
+			nhcadv_wr_packet(c.dv, &c.peer, 0);
+			error = ibv_wr_complete(c.qpx);
+			must(!error || error == ENOMEM);
+		} while (error);
+}
+
+/* Return: true if the read of @t has its completion. */
+static bool has_read(const struct nhcadv_transfer *t)
+{
+	struct done d;
+
+	if (!poll_done(c.scq, &d))
+		return false;
+	/* the notice of the last write came later than the status */
+	if (d.kind == NHCADV_WC_WRITE && d.tid == ended_by_status)
+		return false;
+	if (d.status || d.kind != NHCADV_WC_READ || d.wr_id != t->tid || d.tid != t->tid ||
+	    d.byte_len != t->total)
+		die("tid %u: completion %#x of tid %u, %u bytes: %s", t->tid, d.kind, d.tid,
+		    d.byte_len, ibv_wc_status_str(d.status));
+	return true;
+}
+
+/* Ask for bytes that the target's program gathers. */
+static void ask_goes(uint32_t total, bool full)
+{
+	struct nhcadv_transfer t = transfer(&c, 0, AT, total, NHCADV_NOTIFY_INITIATOR |
+					    NHCADV_NOTIFY_TARGET);
+	struct order order = { .what = ASK, .tid = t.tid, .total = total, .segment = t.segment,
+			       .slow = full };
+	uint64_t end = now_ns() + GIVE_UP_S * 1000000000ULL, ask;
+	char ok;
+
+	t.cookie = t.tid;
+	t.remote_pvo = NAME + t.tid;
+	memset(c.buf, 0, MEMORY);
+	tell(&order, sizeof(order));
+	hear(&ok, 1);
+	if (full)
+		flood();
+	post_ask(&t, false);
+	ask = now_ns() + ASK_MS * 1000000ULL;
+	while (!has_read(&t)) {
+		if (now_ns() > end)
+			die("tid %u: %u bytes do not come", t.tid, total);
+		if (now_ns() < ask)
+			continue;
+		post_ask(&t, true);
+		asks++;
+		ask = now_ns() + ASK_MS * 1000000ULL;
+	}
+	check_painted(c.buf + AT, total, t.tid, "a read that the program answers");
+	hear(&ok, 1);
+	expect_nothing(c.scq, 0, "after a read");
+}
+
 static void refuse(const char *what, int want)
 {
 	int got = ibv_wr_complete(c.qpx);
@@ -246,6 +333,16 @@ static void test_arguments(void)
 	start(&c, 0, 0);
 	nhcadv_wr_write_frames(c.dv, &c.peer, &t);
 	refuse("frames with a long segment", EINVAL);
+	t.segment = 64;
+	t.total = 64;
+	buf.length = 64;
+	start(&c, 0, 0);
+	nhcadv_wr_answer(c.dv, &c.peer, &t, 0, 1, &buf);
+	refuse("an answer that notifies", EINVAL);
+	t.segment = 0;
+	start(&c, 0, 0);
+	nhcadv_wr_ask_again(c.dv, &c.peer, &t);
+	refuse("a repeated request without a segment", EINVAL);
 	if (channel_info(&c).state != IBV_QPS_RTS)
 		die("the channel is in the error state");
 	ktap_ok("wrong arguments are refused");
@@ -266,9 +363,16 @@ static void initiate(uint32_t transfers)
 	for (i = 0; i < 3; i++)
 		transfer_goes(TO_FRAMES, 0, 1);
 	ktap_ok("a write of ten times the FIFO arrives at a target that reads slowly");
+	for (i = 0; i < transfers; i++)
+		ask_goes(i % 16 ? rnd() % (MOST * segment) : 0, false);
+	ktap_ok("reads get the bytes that the program of the peer gathers, for one request each");
+	for (i = 0; i < 3; i++)
+		ask_goes(rnd() % (MOST * segment), true);
+	ktap_ok("a request that finds the FIFO full is accepted later");
 	tell(&quit, sizeof(quit));
-	printf("# %u transfers of each form, %" PRIu64 " probes, %" PRIu64 " packets repeated, %"
-	       PRIu64 " notices lost\n", transfers, probes, repeats, lost_notices);
+	printf("# %u transfers of each form, %" PRIu64 " probes, %" PRIu64 " packets and %" PRIu64
+	       " requests repeated, %" PRIu64 " notices lost\n", transfers, probes, repeats, asks,
+	       lost_notices);
 }
 
 /* ---- the target ---- */
@@ -301,6 +405,82 @@ static void check_frame(const struct order *o, uint32_t index)
 	verb(nhcadv_release_frame(c.qp, index));
 }
 
+/* Begin to answer the request in frame @f.  Return: the transfer. */
+static struct nhcadv_transfer take_request(const struct order *o, const struct nhcadv_frame *f)
+{
+	struct nhcadv_request request = nhcadv_frame_request(f);
+	struct nhcadv_transfer t = {
+		.local_rcxt = f->rcxt, .remote_rcxt = f->src_rcxt, .tid = f->tid,
+		.total = f->total, .segment = f->segment, .remote_pvo = request.reply_pvo,
+	};
+
+	if (f->tid != o->tid || f->total != o->total || f->segment != o->segment || f->offset ||
+	    f->length != sizeof(request) || f->cookie != o->tid ||
+	    f->rcxt != c.here.rcxts[0] || f->src_rcxt != c.there.rcxts[0] ||
+	    f->src_channel != c.there.qpn || f->src_key != (uint32_t)c.there.key ||
+	    request.remote_pvo != NAME + o->tid || request.reply_pvo != c.there.pvo + AT)
+		die("tid %u: a request of tid %u, %u bytes in %u", o->tid, f->tid, f->total,
+		    f->segment);
+	post_range(&t, ASK, 0, packets(&t), false);
+	return t;
+}
+
+/* Answer one request, and check that no second one comes. */
+static void answer_goes(const struct order *o)
+{
+	uint64_t end = now_ns() + GIVE_UP_S * 1000000000ULL, ask = 0;
+	struct nhcadv_transfer t = {};
+	const struct nhcadv_frame *f;
+	bool complete = false;
+	struct done d;
+
+	if (o->slow)
+		usleep(50000);
+	while (!complete) {
+		if (now_ns() > end)
+			die("tid %u: the answer does not arrive", o->tid);
+		if (t.tid && now_ns() > ask) {
+			if (ask)
+				post_probe(&c, &t, 0, 0);
+			ask = now_ns() + ASK_MS * 1000000ULL;
+		}
+		if (!poll_done(c.rcq, &d))
+			continue;
+		if (d.status)
+			die("tid %u: %s", o->tid, ibv_wc_status_str(d.status));
+		if (d.kind == NHCADV_WC_REMOTE_READ) {
+			complete = d.tid == o->tid && d.byte_len == o->total;
+			/* the notice came later than the status */
+			if (!complete && d.tid != ended_by_status)
+				die("tid %u: notice of tid %u", o->tid, d.tid);
+			continue;
+		}
+		if (d.kind != NHCADV_WC_FRAME)
+			die("tid %u: completion %#x", o->tid, d.kind);
+		must(f = nhcadv_frame(c.qp, d.frame));
+		if (f->kind == NHCADV_FRAME_REQUEST) {
+			if (t.tid)
+				die("tid %u: a second request", o->tid);
+			t = take_request(o, f);
+		} else if (f->kind == NHCADV_FRAME_STATUS && t.tid && f->tid == t.tid) {
+			complete = f->status == NHCADV_TRANSFER_COMPLETE;
+			if (complete)
+				ended_by_status = t.tid;
+			else if (f->status == NHCADV_TRANSFER_PARTIAL)
+				post_missing(&t, ASK, f, packets(&t));
+		} else if (f->kind != NHCADV_FRAME_STATUS &&
+			   (f->kind != NHCADV_FRAME_PACKET || !o->slow)) {
+			die("tid %u: a frame of kind %u", o->tid, f->kind);
+		}
+		verb(nhcadv_release_frame(c.qp, d.frame));
+	}
+	/* a late notice must not be taken for that of another tid */
+	start(&c, 0, 0);
+	nhcadv_wr_cancel(c.dv, t.local_rcxt, t.tid);
+	verb(ibv_wr_complete(c.qpx));
+	memset(c.buf + AT, 0, o->total);
+}
+
 static void serve(void)
 {
 	uint32_t frames, want;
@@ -313,7 +493,14 @@ static void serve(void)
 		if (o.what == QUIT)
 			return;
 		memset(got, 0, sizeof(got));
+		if (o.what == ASK)
+			paint(c.buf + AT, o.total, o.tid);
 		tell(&ok, 1);
+		if (o.what == ASK) {
+			answer_goes(&o);
+			tell(&ok, 1);
+			continue;
+		}
 		frames = 0;
 		want = o.what == PARTS ? 0 : o.total ? (o.total - 1) / o.segment + 1 : 1;
 		do {
@@ -370,7 +557,8 @@ int main(int argc, char **argv)
 	sock_open();
 	say_hello();
 	verb(nhcadv_query_device(context, &attr));
-	if (!(attr.caps & NHCADV_DEVICE_PART) || !(attr.caps & NHCADV_DEVICE_FRAMES))
+	if (!(attr.caps & NHCADV_DEVICE_PART) || !(attr.caps & NHCADV_DEVICE_FRAMES) ||
+	    !(attr.caps & NHCADV_DEVICE_ASK))
 		die("the device has no half transfers");
 	rnd_state = 0x4a1f;
 	channel_open(&c, FRAMES);
