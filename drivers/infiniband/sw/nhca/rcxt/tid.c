@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The tid rules of an rCxt, and the bitmap of a transfer.
+ * The tid rules of an rCxt, and the bitmap of a transfer.  half.c has the rules of half transfers.
  */
 #include <linux/bitmap.h>
 #include <linux/slab.h>
@@ -8,22 +8,7 @@
 
 #include "tid.h"
 
-static u32 packets_of(const struct nhca_rcxt *rc)
-{
-	return nhca_rcxt_packets(rc->total, rc->segment);
-}
-
-static bool sizes_agree(const struct nhca_rcxt *rc, u32 total, u32 segment)
-{
-	return rc->total == total && rc->segment == segment;
-}
-
 /* ---- the bitmap ---- */
-
-static unsigned long *rcxt_map(struct nhca_rcxt *rc)
-{
-	return rc->map_kept ? rc->map : rc->bits;
-}
 
 static long map_size(u32 packets)
 {
@@ -68,7 +53,7 @@ static void map_free(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc)
 	if (!rc->map_kept)
 		return;
 	kfree(rc->map);
-	map_uncharge(pool, user_of(pool, rc), map_size(packets_of(rc)));
+	map_uncharge(pool, user_of(pool, rc), map_size(nhca_rcxt_packets_of(rc)));
 	rc->map_kept = false;
 }
 
@@ -80,9 +65,8 @@ void nhca_rcxt_end(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, enum nhca_
 	rc->state = state;
 }
 
-/* Begin a transfer; the caller has freed the bitmap of the previous transfer. */
-static void begin(struct nhca_rcxt *rc, enum nhca_rcxt_state state, u32 tid, u32 total,
-		  u32 segment, u8 notify)
+void nhca_rcxt_start(struct nhca_rcxt *rc, enum nhca_rcxt_state state, u32 tid, u32 total,
+		     u32 segment, u8 notify)
 {
 	rc->state = state;
 	rc->tid = tid;
@@ -112,7 +96,7 @@ static bool begin_receive(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc,
 			return false;
 	}
 	map_free(pool, rc);
-	begin(rc, state, tid, total, segment, notify);
+	nhca_rcxt_start(rc, state, tid, total, segment, notify);
 	rc->missing = packets;
 	rc->pvo = pvo;
 	rc->half = half;
@@ -144,7 +128,7 @@ static enum nhca_rcxt_verdict payload_equal(const struct nhca_rcxt *rc, const st
 	}
 	if (rc->state != (read ? NHCA_RCXT_READING : NHCA_RCXT_RECEIVING) ||
 	    (!read && (x->notify ^ rc->notify) & NHCA_RX_NOTIFY_THIRD) || x->half != rc->half ||
-	    x->pvo - x->offset != rc->pvo || !sizes_agree(rc, x->total, x->segment))
+	    x->pvo - x->offset != rc->pvo || !nhca_rcxt_sizes_agree(rc, x->total, x->segment))
 		return NHCA_RCXT_MISMATCH;
 	/* a packet that gets no frame may come again and again: see nhca_rcxt_want() */
 	return rc->half && rc->wanted ? NHCA_RCXT_BUSY : NHCA_RCXT_ACCEPT;
@@ -190,7 +174,7 @@ enum nhca_rcxt_verdict nhca_rcxt_payload(struct nhca_rcxt_pool *pool, struct nhc
 	if (verdict)
 		return verdict;
 
-	if (__test_and_set_bit(x->offset / rc->segment, rcxt_map(rc)))
+	if (__test_and_set_bit(x->offset / rc->segment, nhca_rcxt_map(rc)))
 		return NHCA_RCXT_DUPLICATE;
 	rc->missing--;
 	rc->copies++;
@@ -202,20 +186,10 @@ u32 nhca_rcxt_run(struct nhca_rcxt *rc, const struct nhca_rxeth *x, u32 n)
 	u32 first = x->offset / rc->segment + 1, i;
 
 	for (i = 0; i < n; i++)
-		if (__test_and_set_bit(first + i, rcxt_map(rc)))
+		if (__test_and_set_bit(first + i, nhca_rcxt_map(rc)))
 			break;
 	rc->missing -= i;
 	return i;
-}
-
-void nhca_rcxt_not_framed(struct nhca_rcxt *rc, const struct nhca_rxeth *x)
-{
-	rc->copies--;
-	/* no other transfer can have begun during the copy, but this one may have been canceled */
-	if (rc->state != NHCA_RCXT_RECEIVING || rc->tid != x->tid)
-		return;
-	__clear_bit(x->offset / rc->segment, rcxt_map(rc));
-	rc->missing++;
 }
 
 bool nhca_rcxt_copied(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, bool ok)
@@ -261,31 +235,9 @@ enum nhca_rcxt_verdict nhca_rcxt_request(struct nhca_rcxt *rc, const struct nhca
 
 	if (verdict)
 		return verdict;
-	begin(rc, NHCA_RCXT_ANSWERING, x->tid, x->total, x->segment, x->notify);
+	nhca_rcxt_start(rc, NHCA_RCXT_ANSWERING, x->tid, x->total, x->segment, x->notify);
 	rc->answers = true;
 	return NHCA_RCXT_ACCEPT;
-}
-
-enum nhca_rcxt_verdict nhca_rcxt_ask(struct nhca_rcxt *rc, const struct nhca_rxeth *x)
-{
-	enum nhca_rcxt_verdict verdict = nhca_rcxt_may_request(rc, x);
-
-	if (verdict)
-		return verdict;
-	/* the engine has no packet to send: each work request of the program sends its own */
-	begin(rc, NHCA_RCXT_ANSWERED, x->tid, x->total, x->segment, x->notify);
-	rc->program = true;
-	rc->answers = true;
-	return NHCA_RCXT_ACCEPT;
-}
-
-void nhca_rcxt_not_asked(struct nhca_rcxt *rc, const struct nhca_rxeth *x)
-{
-	/* the channel, or a peer, may have begun another transfer since, or canceled this one */
-	if (rc->state != NHCA_RCXT_ANSWERED || !rc->program || rc->tid != x->tid)
-		return;
-	rc->state = NHCA_RCXT_IDLE;
-	rc->tid--;
 }
 
 enum nhca_rcxt_verdict nhca_rcxt_challenge(const struct nhca_rcxt *rc, const struct nhca_rxeth *x)
@@ -298,7 +250,7 @@ enum nhca_rcxt_verdict nhca_rcxt_challenge(const struct nhca_rcxt *rc, const str
 		return NHCA_RCXT_DUPLICATE;
 	if (rc->state != NHCA_RCXT_READING || rc->program)
 		return NHCA_RCXT_UNSOLICITED;
-	if (x->reply_pvo != rc->pvo || !sizes_agree(rc, x->total, x->segment))
+	if (x->reply_pvo != rc->pvo || !nhca_rcxt_sizes_agree(rc, x->total, x->segment))
 		return NHCA_RCXT_MISMATCH;
 	return NHCA_RCXT_ACCEPT;
 }
@@ -309,7 +261,7 @@ enum nhca_rcxt_verdict nhca_rcxt_third_may(const struct nhca_rcxt *rc, const str
 
 	if (x->tid != rc->tid || (!sent && rc->state != NHCA_RCXT_FORWARDING))
 		return nhca_rcxt_may_request(rc, x);
-	if (x->pvo != rc->pvo || !sizes_agree(rc, x->total, x->segment))
+	if (x->pvo != rc->pvo || !nhca_rcxt_sizes_agree(rc, x->total, x->segment))
 		return NHCA_RCXT_MISMATCH;
 	if (x->number <= rc->number)
 		return NHCA_RCXT_DUPLICATE;
@@ -326,7 +278,7 @@ enum nhca_rcxt_verdict nhca_rcxt_third_request(struct nhca_rcxt *rc, const struc
 		return verdict;
 	if (rc->state != NHCA_RCXT_FORWARDING || x->tid != rc->tid) {
 		/* the notice goes to the manager, so this rCxt waits for none */
-		begin(rc, NHCA_RCXT_FORWARDING, x->tid, x->total, x->segment, 0);
+		nhca_rcxt_start(rc, NHCA_RCXT_FORWARDING, x->tid, x->total, x->segment, 0);
 		rc->parts = 0;
 	}
 	rc->parts++;
@@ -348,7 +300,7 @@ enum nhca_rcxt_verdict nhca_rcxt_third_challenge(const struct nhca_rcxt *rc,
 	if (rc->state != NHCA_RCXT_MOVING)
 		return NHCA_RCXT_UNSOLICITED;
 	if (digest != rc->digest || x->number != rc->number ||
-	    !sizes_agree(rc, x->total, x->segment))
+	    !nhca_rcxt_sizes_agree(rc, x->total, x->segment))
 		return NHCA_RCXT_MISMATCH;
 	return NHCA_RCXT_ACCEPT;
 }
@@ -358,7 +310,7 @@ static enum nhca_rcxt_verdict notice_moved(struct nhca_rcxt *rc, const struct nh
 {
 	if (!(x->notify & NHCA_RX_NOTIFY_THIRD))
 		return NHCA_RCXT_UNSOLICITED;
-	if (!sizes_agree(rc, x->total, x->segment) ||
+	if (!nhca_rcxt_sizes_agree(rc, x->total, x->segment) ||
 	    x->src_rcxt.index != rc->target.index || x->src_rcxt.key != rc->target.key)
 		return NHCA_RCXT_MISMATCH;
 	rc->noticed = true;
@@ -393,7 +345,7 @@ enum nhca_rcxt_verdict nhca_rcxt_notice(struct nhca_rcxt *rc, const struct nhca_
 	}
 	if (!(rc->notify & wanted))
 		return NHCA_RCXT_UNSOLICITED;
-	if (!sizes_agree(rc, x->total, x->segment))
+	if (!nhca_rcxt_sizes_agree(rc, x->total, x->segment))
 		return NHCA_RCXT_MISMATCH;
 	if (rc->noticed)
 		return NHCA_RCXT_DUPLICATE;
@@ -421,9 +373,9 @@ enum nhca_rx_status nhca_rcxt_status(struct nhca_rcxt *rc, const struct nhca_rxe
 
 	*len = 0;
 	*have = 0;
-	if (x->tid != rc->tid || !sizes_agree(rc, x->total, x->segment))
+	if (x->tid != rc->tid || !nhca_rcxt_sizes_agree(rc, x->total, x->segment))
 		return NHCA_RX_ST_NONE;
-	packets = packets_of(rc);
+	packets = nhca_rcxt_packets_of(rc);
 	switch (rc->state) {
 	case NHCA_RCXT_DONE:
 		*have = packets;
@@ -443,7 +395,7 @@ enum nhca_rx_status nhca_rcxt_status(struct nhca_rcxt *rc, const struct nhca_rxe
 	last = min(packets, first + *len * 8);
 	memset(map, 0, *len);
 	bit = first;
-	for_each_set_bit_from(bit, rcxt_map(rc), last)
+	for_each_set_bit_from(bit, nhca_rcxt_map(rc), last)
 		map[(bit - first) / 8] |= 1 << (bit - first) % 8;
 	return NHCA_RX_ST_PARTIAL;
 }
@@ -457,7 +409,7 @@ enum nhca_rcxt_verdict nhca_rcxt_fence(struct nhca_rcxt_pool *pool, struct nhca_
 		return NHCA_RCXT_STALE;
 	if (x->tid == rc->tid && rc->state == NHCA_RCXT_DONE) {
 		*status = NHCA_RX_ST_DONE;
-		*have = packets_of(rc);
+		*have = nhca_rcxt_packets_of(rc);
 		return NHCA_RCXT_ACCEPT;
 	}
 	switch (rc->state) {
@@ -476,8 +428,7 @@ enum nhca_rcxt_verdict nhca_rcxt_fence(struct nhca_rcxt_pool *pool, struct nhca_
 
 /* ---- the channel's own work ---- */
 
-/* Return: 0 if the channel may begin the transfer; errors as nhca_rcxt_begin_write(). */
-static int may_begin(const struct nhca_rcxt *rc, u32 tid, u32 total, u32 segment)
+int nhca_rcxt_may_begin(const struct nhca_rcxt *rc, u32 tid, u32 total, u32 segment)
 {
 	if (tid <= rc->tid || !nhca_rcxt_sizes_ok(total, segment))
 		return -EINVAL;
@@ -490,63 +441,20 @@ static int may_begin(const struct nhca_rcxt *rc, u32 tid, u32 total, u32 segment
 int nhca_rcxt_begin_write(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 tid, u32 total,
 			  u32 segment, u8 notify, u64 cookie)
 {
-	int err = may_begin(rc, tid, total, segment);
+	int err = nhca_rcxt_may_begin(rc, tid, total, segment);
 
 	if (err)
 		return err;
 	map_free(pool, rc);
-	begin(rc, NHCA_RCXT_SENDING, tid, total, segment, notify);
+	nhca_rcxt_start(rc, NHCA_RCXT_SENDING, tid, total, segment, notify);
 	rc->wrote = true;
 	rc->cookie = cookie;
 	return 0;
 }
 
-int nhca_rcxt_begin_part(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 tid, u32 total,
-			 u32 segment, u8 notify, u64 cookie, u32 zcopy)
-{
-	int err;
-
-	if (tid == rc->tid) {
-		if (!sizes_agree(rc, total, segment))
-			return -EINVAL;
-		switch (rc->state) {
-		case NHCA_RCXT_SENDING:
-		case NHCA_RCXT_WAITING:
-			return 0;
-		case NHCA_RCXT_RELEASING:
-		case NHCA_RCXT_DONE:
-			return -EALREADY;
-		default:
-			return -EINVAL;
-		}
-	}
-	err = may_begin(rc, tid, total, segment);
-	if (err)
-		return err;
-	map_free(pool, rc);
-	/* no packet is left to send: each work request sends its own */
-	begin(rc, NHCA_RCXT_WAITING, tid, total, segment, notify);
-	rc->zcopy = zcopy;
-	rc->answers = true;
-	rc->cookie = cookie;
-	return 0;
-}
-
-int nhca_rcxt_begin_answer(const struct nhca_rcxt *rc, struct nhca_rxeth *x)
-{
-	if (x->tid != rc->tid || !sizes_agree(rc, x->total, x->segment))
-		return -EINVAL;
-	if (rc->state == NHCA_RCXT_DONE)
-		return -EALREADY;
-	if (rc->state != NHCA_RCXT_ANSWERED || !rc->program)
-		return -EINVAL;
-	x->notify = rc->notify;
-	return 0;
-}
-
 int nhca_rcxt_begin_again(struct nhca_rcxt *rc, u32 tid, u32 total, u32 segment)
 {
-	if (tid != rc->tid || !sizes_agree(rc, total, segment))
+	if (tid != rc->tid || !nhca_rcxt_sizes_agree(rc, total, segment))
 		return -EINVAL;
 	switch (rc->state) {
 	case NHCA_RCXT_WAITING:
@@ -567,7 +475,7 @@ int nhca_rcxt_begin_again(struct nhca_rcxt *rc, u32 tid, u32 total, u32 segment)
 int nhca_rcxt_begin_read(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 tid, u32 total,
 			 u32 segment, u8 notify, u64 pvo, u64 cookie)
 {
-	int err = may_begin(rc, tid, total, segment);
+	int err = nhca_rcxt_may_begin(rc, tid, total, segment);
 
 	if (err)
 		return err;
@@ -577,34 +485,15 @@ int nhca_rcxt_begin_read(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 
 	return 0;
 }
 
-int nhca_rcxt_begin_ask(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 tid, u32 total,
-			u32 segment, u8 notify, u64 pvo, u64 cookie)
-{
-	int err = nhca_rcxt_begin_read(pool, rc, tid, total, segment, notify, pvo, cookie);
-
-	if (!err)
-		rc->program = true;
-	return err;
-}
-
-int nhca_rcxt_ask_again(const struct nhca_rcxt *rc, u32 tid, u32 total, u32 segment, u64 pvo)
-{
-	if (tid != rc->tid || !sizes_agree(rc, total, segment))
-		return -EINVAL;
-	if (rc->state == NHCA_RCXT_DONE)
-		return -EALREADY;
-	return rc->state == NHCA_RCXT_READING && rc->program && rc->pvo == pvo ? 0 : -EINVAL;
-}
-
 int nhca_rcxt_begin_move(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, struct nhca_rxeth *x,
 			 u64 digest, u64 cookie)
 {
-	int err = may_begin(rc, x->tid, x->total, x->segment);
+	int err = nhca_rcxt_may_begin(rc, x->tid, x->total, x->segment);
 
 	if (err)
 		return err;
 	map_free(pool, rc);
-	begin(rc, NHCA_RCXT_MOVING, x->tid, x->total, x->segment, x->notify);
+	nhca_rcxt_start(rc, NHCA_RCXT_MOVING, x->tid, x->total, x->segment, x->notify);
 	x->number = 0;
 	rc->number = 0;
 	rc->target = x->target_rcxt;
@@ -615,7 +504,7 @@ int nhca_rcxt_begin_move(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, stru
 
 int nhca_rcxt_move_again(struct nhca_rcxt *rc, struct nhca_rxeth *x, u64 digest)
 {
-	if (x->tid != rc->tid || !sizes_agree(rc, x->total, x->segment))
+	if (x->tid != rc->tid || !nhca_rcxt_sizes_agree(rc, x->total, x->segment))
 		return -EINVAL;
 	if (rc->state == NHCA_RCXT_DONE)
 		return -EALREADY;

@@ -513,4 +513,40 @@ static inline bool nhca_rcxt_awaited(struct nhca_rcxt *rc)
  */
 void nhca_rcxt_end(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, enum nhca_rcxt_state state);
 
+/* ---- shared by tid.c and half.c ---- */
+
+static inline u32 nhca_rcxt_packets_of(const struct nhca_rcxt *rc)
+{
+	return nhca_rcxt_packets(rc->total, rc->segment);
+}
+
+static inline bool nhca_rcxt_sizes_agree(const struct nhca_rcxt *rc, u32 total, u32 segment)
+{
+	return rc->total == total && rc->segment == segment;
+}
+
+static inline unsigned long *nhca_rcxt_map(struct nhca_rcxt *rc)
+{
+	return rc->map_kept ? rc->map : rc->bits;
+}
+
+/**
+ * nhca_rcxt_start - begin a transfer
+ * @rc:    the rCxt; it has no bitmap of the previous transfer
+ * @state: its new state
+ * @tid, @total, @segment, @notify: of the transfer
+ * Context: any, rCxt's lock.
+ */
+void nhca_rcxt_start(struct nhca_rcxt *rc, enum nhca_rcxt_state state, u32 tid, u32 total,
+		     u32 segment, u8 notify);
+
+/**
+ * nhca_rcxt_may_begin - check whether the channel may begin a transfer
+ * @rc: the rCxt
+ * @tid, @total, @segment: of the transfer
+ * Context: any, rCxt's lock.
+ * Return: 0; errors as nhca_rcxt_begin_write().
+ */
+int nhca_rcxt_may_begin(const struct nhca_rcxt *rc, u32 tid, u32 total, u32 segment);
+
 #endif /* NHCA_RCXT_TID_H */

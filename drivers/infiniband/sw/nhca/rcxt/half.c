@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The tid rules of half transfers, in which only one end uses job memory (Documentation/rcxt.rst,
+ * "Half transfers").  tid.c has all rules that half transfers share with others.
+ */
+#include <linux/bitops.h>
+
+#include "tid.h"
+
+void nhca_rcxt_not_framed(struct nhca_rcxt *rc, const struct nhca_rxeth *x)
+{
+	rc->copies--;
+	/* no other transfer can have begun during the copy, but this one may have been canceled */
+	if (rc->state != NHCA_RCXT_RECEIVING || rc->tid != x->tid)
+		return;
+	__clear_bit(x->offset / rc->segment, nhca_rcxt_map(rc));
+	rc->missing++;
+}
+
+enum nhca_rcxt_verdict nhca_rcxt_ask(struct nhca_rcxt *rc, const struct nhca_rxeth *x)
+{
+	enum nhca_rcxt_verdict verdict = nhca_rcxt_may_request(rc, x);
+
+	if (verdict)
+		return verdict;
+	/* the engine has no packet to send: each work request of the program sends its own */
+	nhca_rcxt_start(rc, NHCA_RCXT_ANSWERED, x->tid, x->total, x->segment, x->notify);
+	rc->program = true;
+	rc->answers = true;
+	return NHCA_RCXT_ACCEPT;
+}
+
+void nhca_rcxt_not_asked(struct nhca_rcxt *rc, const struct nhca_rxeth *x)
+{
+	/* the channel, or a peer, may have begun another transfer since, or canceled this one */
+	if (rc->state != NHCA_RCXT_ANSWERED || !rc->program || rc->tid != x->tid)
+		return;
+	rc->state = NHCA_RCXT_IDLE;
+	rc->tid--;
+}
+
+int nhca_rcxt_begin_part(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 tid, u32 total,
+			 u32 segment, u8 notify, u64 cookie, u32 zcopy)
+{
+	int err;
+
+	if (tid == rc->tid) {
+		if (!nhca_rcxt_sizes_agree(rc, total, segment))
+			return -EINVAL;
+		switch (rc->state) {
+		case NHCA_RCXT_SENDING:
+		case NHCA_RCXT_WAITING:
+			return 0;
+		case NHCA_RCXT_RELEASING:
+		case NHCA_RCXT_DONE:
+			return -EALREADY;
+		default:
+			return -EINVAL;
+		}
+	}
+	err = nhca_rcxt_may_begin(rc, tid, total, segment);
+	if (err)
+		return err;
+	nhca_rcxt_end(pool, rc, NHCA_RCXT_WAITING);
+	/* no packet is left to send: each work request sends its own */
+	nhca_rcxt_start(rc, NHCA_RCXT_WAITING, tid, total, segment, notify);
+	rc->zcopy = zcopy;
+	rc->answers = true;
+	rc->cookie = cookie;
+	return 0;
+}
+
+int nhca_rcxt_begin_answer(const struct nhca_rcxt *rc, struct nhca_rxeth *x)
+{
+	if (x->tid != rc->tid || !nhca_rcxt_sizes_agree(rc, x->total, x->segment))
+		return -EINVAL;
+	if (rc->state == NHCA_RCXT_DONE)
+		return -EALREADY;
+	if (rc->state != NHCA_RCXT_ANSWERED || !rc->program)
+		return -EINVAL;
+	x->notify = rc->notify;
+	return 0;
+}
+
+int nhca_rcxt_begin_ask(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 tid, u32 total,
+			u32 segment, u8 notify, u64 pvo, u64 cookie)
+{
+	int err = nhca_rcxt_begin_read(pool, rc, tid, total, segment, notify, pvo, cookie);
+
+	if (!err)
+		rc->program = true;
+	return err;
+}
+
+int nhca_rcxt_ask_again(const struct nhca_rcxt *rc, u32 tid, u32 total, u32 segment, u64 pvo)
+{
+	if (tid != rc->tid || !nhca_rcxt_sizes_agree(rc, total, segment))
+		return -EINVAL;
+	if (rc->state == NHCA_RCXT_DONE)
+		return -EALREADY;
+	return rc->state == NHCA_RCXT_READING && rc->program && rc->pvo == pvo ? 0 : -EINVAL;
+}
