@@ -19,7 +19,8 @@ local RXETH_VERSION = 0
 local PACKET, WRITE, READ_REQUEST, READ_DATA = 0xc0, 0xc1, 0xc2, 0xc3
 local NOTICE, PROBE, STATUS, FENCE = 0xc4, 0xc5, 0xc6, 0xc7
 local THIRD_REQUEST, THIRD_WRITE, HALF_WRITE, HALF_REQUEST = 0xc8, 0xc9, 0xcc, 0xcd
-local READ_CHALLENGE, PROBE_CHALLENGE, THIRD_CHALLENGE = 0xd2, 0xd5, 0xd8
+local FRAMES_REQUEST, FRAMES_DATA = 0xce, 0xcf
+local READ_CHALLENGE, PROBE_CHALLENGE, THIRD_CHALLENGE, FRAMES_CHALLENGE = 0xd2, 0xd5, 0xd8, 0xde
 local FIRST_CODE, LAST_CODE = 0xc0, 0xdf
 
 local kinds = {
@@ -29,10 +30,11 @@ local kinds = {
 	[THIRD_REQUEST] = "Third-party request", [THIRD_WRITE] = "Third-party write",
 	[THIRD_CHALLENGE] = "Third-party challenge", [HALF_WRITE] = "Half-receive write",
 	[HALF_REQUEST] = "Half-send read request",
+	[FRAMES_REQUEST] = "Half-receive read request", [FRAMES_DATA] = "Half-receive read data",
+	[FRAMES_CHALLENGE] = "Half-receive read challenge",
 }
 local reserved = {
 	[0xca] = "broadcast write payload",
-	[0xce] = "half-receive read request",
 	[0xd0] = "conditional transfers",
 }
 local codes = {}
@@ -42,9 +44,12 @@ end
 -- behind: bytes of headers after the RXETH, by kind; has_payload: true for kinds with payload
 local behind = { [READ_REQUEST] = 16, [READ_CHALLENGE] = 16, [PROBE] = 8, [PROBE_CHALLENGE] = 8,
 	[STATUS] = 8, [FENCE] = 8, [THIRD_REQUEST] = 56, [THIRD_CHALLENGE] = 56, [THIRD_WRITE] = 16,
-	[HALF_REQUEST] = 16 }
+	[HALF_REQUEST] = 16, [FRAMES_REQUEST] = 16, [FRAMES_CHALLENGE] = 16 }
 local has_payload = { [PACKET] = true, [WRITE] = true, [READ_DATA] = true, [STATUS] = true,
-	[THIRD_WRITE] = true, [HALF_WRITE] = true }
+	[THIRD_WRITE] = true, [HALF_WRITE] = true, [FRAMES_DATA] = true }
+-- kinds whose payload goes, or will go, into frames
+local of_frames = { [HALF_WRITE] = true, [FRAMES_REQUEST] = true, [FRAMES_DATA] = true,
+	[FRAMES_CHALLENGE] = true }
 -- kinds that have the bit t
 local has_third = { [THIRD_REQUEST] = true, [THIRD_CHALLENGE] = true, [THIRD_WRITE] = true, [NOTICE] = true }
 local FENCED, FORBIDDEN, TOO_LONG = 4, 5, 6
@@ -189,17 +194,15 @@ local function misfit(x, payload)
 	if x.code ~= NOTICE and has_third[x.code] and (not x.third or x.initiator) then
 		return "notifies another end than the manager"
 	end
+	if of_frames[x.code] and x.segment > MAX_FRAME then return "segment is longer than a frame" end
 	if x.part then
 		local left = x.total - x.offset
 		local whole = x.part ~= 0 and x.part < left and x.part % x.segment == 0
 		if x.length ~= 0 then return "length is not 0" end
 		return x.part ~= left and not whole and "part is not whole packets" or nil
 	end
-	if x.code == HALF_WRITE then
-		if x.segment > MAX_FRAME then return "segment is longer than a frame" end
-		if x.pvo ~= UInt64(x.offset) then return "PVO is not offset" end
-	end
-	if x.code == WRITE or x.code == READ_DATA or x.code == THIRD_WRITE or x.code == HALF_WRITE then
+	if of_frames[x.code] and x.pvo ~= UInt64(x.offset) then return "PVO is not offset" end
+	if has_payload[x.code] and x.code ~= STATUS then
 		local due = math.min(x.segment, x.total - x.offset)
 		return x.length ~= due and string.format("length should be %d", due) or nil
 	end
@@ -264,6 +267,11 @@ local function add_rxeth(tree, code, h)
 		add_gid(tree, "manager", h(RXETH, 16))
 	elseif code == READ_REQUEST or code == READ_CHALLENGE or code == HALF_REQUEST then
 		add_pvo(tree, "reply_pvo", h(RXETH, 8))
+		tree:add(f.token, h(RXETH + 8, 8))
+	elseif code == FRAMES_REQUEST or code == FRAMES_CHALLENGE then
+		x.part = h(RXETH, 4):uint()
+		tree:add(f.part, h(RXETH, 4))
+		tree:add(f.number, h(RXETH + 4, 4))
 		tree:add(f.token, h(RXETH + 8, 8))
 	elseif code == PROBE or code == PROBE_CHALLENGE or code == FENCE then
 		tree:add(f.token, h(RXETH, 8))

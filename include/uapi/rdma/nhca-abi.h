@@ -147,11 +147,18 @@ enum nhca_wr_opcode {
 #define NHCA_NOTIFY_INITIATOR	(1u << 0)
 #define NHCA_NOTIFY_TARGET	(1u << 1)
 
-/* nhca_rcxt_wr.flags: NHCA_WR_CH_WRITE, NHCA_WR_CH_MOVE: send a part of an earlier one again */
+/*
+ * nhca_rcxt_wr.flags: NHCA_WR_CH_WRITE, NHCA_WR_CH_MOVE: send a part of an earlier one again.
+ * NHCA_WR_CH_READ: only with another flag
+ */
 #define NHCA_RCXT_WR_RETRANSMIT	(1u << 0)
 /*
  * NHCA_WR_CH_WRITE (NHCA_FEATURE_FRAMES): each packet goes into a frame of the peer's receive FIFO
- * (NHCA_FRAME_WRITE), and not into job memory: remote_pvo is 0, and segment at most NHCA_FRAME_DATA
+ * (NHCA_FRAME_WRITE), and not into job memory: remote_pvo is 0, and segment is at most
+ * NHCA_FRAME_DATA.
+ * NHCA_WR_CH_READ (NHCA_FEATURE_READ_FRAMES): each packet goes into a frame of this channel's
+ * receive FIFO (NHCA_FRAME_READ): local_pvo is 0, and segment is at most NHCA_FRAME_DATA.  The peer
+ * sends length bytes from offset on.  Without NHCA_RCXT_WR_RETRANSMIT, offset is 0
  */
 #define NHCA_RCXT_WR_FRAMES	(1u << 1)
 /*
@@ -181,7 +188,7 @@ enum nhca_wr_opcode {
  * @total:   bytes of the transfer, 0 to NHCA_MAX_TRANSFER
  * @offset:  write: offset of the first byte to send, a multiple of @segment; 0 without
  *           NHCA_RCXT_WR_RETRANSMIT.  Probe: offset of the first packet that the status reports.
- *           Part: offset of the packet
+ *           Part: offset of the packet.  Read: see NHCA_RCXT_WR_FRAMES
  * @length:  write: bytes to send from @offset on; equal to @total without NHCA_RCXT_WR_RETRANSMIT.
  *           Part: bytes of the packet
  * @segment: payload bytes of each packet but the last; at most nhca_channel_info.segment of both
@@ -539,6 +546,8 @@ static inline __u64 nhca_ring_bytes(__u32 entries, __u32 stride)
 #define NHCA_FEATURE_FRAMES	(1u << 12)
 /* Half-send reads: NHCA_RCXT_WR_PROGRAM */
 #define NHCA_FEATURE_ASK	(1u << 13)
+/* Half-receive reads: NHCA_RCXT_WR_FRAMES of NHCA_WR_CH_READ */
+#define NHCA_FEATURE_READ_FRAMES	(1u << 14)
 
 /**
  * struct nhca_alloc_ucontext_resp - response of IB_USER_VERBS_CMD_GET_CONTEXT

@@ -66,8 +66,8 @@ struct nhca_channel_target {
  *                         NHCA_RCXT_WR_PROGRAM, or a status: the receive FIFO is full, or the
  *                         channel has no receive FIFO
  * @NHCA_CH_DROP_CQ:       completions that were lost because a CQ was full.  The packet of a lost
- *                         completion of NHCA_FRAME_WRITE or NHCA_FRAME_REQUEST counts as not
- *                         received
+ *                         completion of NHCA_FRAME_WRITE, NHCA_FRAME_READ or NHCA_FRAME_REQUEST
+ *                         counts as not received
  * @NHCA_CH_DROP_KEY:      wrong channel key
  * @NHCA_CH_DROP_JOB:      packet of another job
  * @NHCA_CH_DROP_NO_RCXT:  the channel does not own the rCxt; it may have released the rCxt
@@ -307,6 +307,7 @@ enum nhca_frame_kind {
 	NHCA_FRAME_STATUS	= 2,
 	NHCA_FRAME_WRITE	= 3,
 	NHCA_FRAME_REQUEST	= 4,
+	NHCA_FRAME_READ		= 5,
 };
 
 /**
@@ -342,11 +343,12 @@ enum nhca_transfer_status {
  * @src_key: key of the peer's channel; other kinds than NHCA_FRAME_PACKET: only the lower 32 bits
  *           of the key
  * @src_rcxt, @rcxt: NHCA_FRAME_STATUS: the peer's rCxt that the probe or fence named, and the local
- *           rCxt.  NHCA_FRAME_WRITE, NHCA_FRAME_REQUEST: rCxts of the peer and of this channel
+ *           rCxt.  NHCA_FRAME_WRITE, NHCA_FRAME_REQUEST, NHCA_FRAME_READ: rCxts of the peer and of
+ *           this channel
  * @tid, @total, @segment: NHCA_FRAME_STATUS: the transfer, as the probe named it; after a fence
- *           only @tid is valid.  NHCA_FRAME_WRITE, NHCA_FRAME_REQUEST: the transfer
- * @offset:  NHCA_FRAME_STATUS: offset of the first packet that @data reports.  NHCA_FRAME_WRITE:
- *           offset of @data in the transfer
+ *           only @tid is valid.  Other kinds than NHCA_FRAME_PACKET: the transfer
+ * @offset:  NHCA_FRAME_STATUS: offset of the first packet that @data reports.  NHCA_FRAME_WRITE,
+ *           NHCA_FRAME_READ: offset of @data in the transfer
  * @cookie:  cookie of the peer's work request; NHCA_FRAME_STATUS: cookie of the probe or fence
  * @received: NHCA_FRAME_STATUS: number of packets of the transfer that the peer has received
  * @src_channel: the peer's channel

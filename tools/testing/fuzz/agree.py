@@ -38,7 +38,7 @@ def good(rnd):
         payload = bytes(rnd.choice((0, 1, 2, 3, 4, 1983, 1984, rnd.randrange(1985))))
         return rcxt.Packet(opcode, total=len(payload), payload=payload, **fields)
     segment = rnd.choice((64, 1024, 4096, 65532, 4 * rnd.randrange(16, 16384)))
-    if opcode == rcxt.HALF_WRITE:
+    if opcode in (*rcxt.TO_FRAMES, *rcxt.OF_FRAMES):
         segment = rnd.choice((64, 1024, 1984, 4 * rnd.randrange(16, 497)))
     total = min(rnd.choice((0, 1, segment, segment + 1, rcxt.MAX_TRANSFER,
                             rnd.randrange(rcxt.MAX_TRANSFER + 1))), segment * rcxt.MAX_PACKETS)
@@ -47,9 +47,9 @@ def good(rnd):
     size = 0
     if opcode in (*rcxt.OF_THIRD, rcxt.THIRD_WRITE):
         fields.update(third=1, notify=2 * rnd.randrange(2), gid=rnd.randbytes(16))
-    if opcode == rcxt.HALF_WRITE:
+    if opcode in rcxt.TO_FRAMES:
         fields.update(pvo=offset)
-    if opcode in (rcxt.WRITE, rcxt.READ_DATA, rcxt.THIRD_WRITE, rcxt.HALF_WRITE):
+    if opcode in rcxt.OF_TRANSFER:
         size = min(segment, total - offset)
     elif opcode == rcxt.STATUS:
         size = rnd.randrange(min(rcxt.MAX_FRAME, -(-rcxt.packets(total - offset, segment) // 8)) + 1)
@@ -59,6 +59,10 @@ def good(rnd):
         fields.update(reply_pvo=number(rnd, 64), token=number(rnd, 64), target_channel=number(rnd, 24),
                       target_key=number(rnd, 32), target_rcxt=number(rnd, 32), number=number(rnd, 32),
                       target_rcxt_key=number(rnd, 32),
+                      part=rnd.choice((left, left // segment * segment or left, min(segment, left))))
+    elif opcode in rcxt.OF_FRAMES:
+        left = total - offset
+        fields.update(token=number(rnd, 64), number=number(rnd, 32),
                       part=rnd.choice((left, left // segment * segment or left, min(segment, left))))
     elif opcode in rcxt.OF_READ:
         fields.update(reply_pvo=number(rnd, 64), token=number(rnd, 64))

@@ -48,13 +48,18 @@ static void rxeth(u8 *p, size_t payload)
 		x.notify = NHCA_RX_NOTIFY_THIRD | (x.notify & NHCA_RX_NOTIFY_TARGET);
 	x.offset = p[0] == NHCA_RX_WRITE || p[0] == NHCA_RX_THIRD_WRITE ||
 		   p[0] == NHCA_RX_HALF_WRITE || p[0] == NHCA_RX_READ_DATA ||
-		   p[0] == NHCA_RX_STATUS || p[0] == NHCA_RX_PROBE ? before * x.segment : 0;
+		   p[0] == NHCA_RX_FRAMES_DATA || p[0] == NHCA_RX_STATUS || p[0] == NHCA_RX_PROBE ? before * x.segment : 0;
 	x.total = x.offset + (p[0] == NHCA_RX_STATUS ? payload * 8 * x.segment : payload);
 	if (p[0] == NHCA_RX_THIRD_REQUEST || p[0] == NHCA_RX_THIRD_CHALLENGE) {
 		x.total = before * x.segment + draw(2);
 		x.part = draw(4) ? x.total : draw(before + 1) * x.segment;
 	}
-	if (p[0] == NHCA_RX_HALF_WRITE)
+	if (p[0] == NHCA_RX_FRAMES_REQUEST || p[0] == NHCA_RX_FRAMES_CHALLENGE) {
+		x.offset = draw(before + 1) * x.segment;
+		x.total = before * x.segment + draw(2);
+		x.part = draw(4) ? x.total - x.offset : draw(before + 1) * x.segment;
+	}
+	if (p[0] == NHCA_RX_HALF_WRITE || p[0] == NHCA_RX_FRAMES_DATA)
 		x.pvo = x.offset;
 	nhca_rxeth_encode(&x, p[0], p + NHCA_BTH_LEN);
 }

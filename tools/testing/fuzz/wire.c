@@ -65,14 +65,17 @@ static void check_transfer(const struct nhca_rxeth *x, u8 opcode, size_t payload
 		MUST(x->length <= NHCA_RX_MAX_PACKET && index / 8 + x->length <= packets / 8 + 1);
 	else
 		MUST(x->offset + x->length <= x->total);
-	if (opcode == NHCA_RX_THIRD_REQUEST || opcode == NHCA_RX_THIRD_CHALLENGE) {
+	if (opcode == NHCA_RX_THIRD_REQUEST || opcode == NHCA_RX_THIRD_CHALLENGE ||
+	    opcode == NHCA_RX_FRAMES_REQUEST || opcode == NHCA_RX_FRAMES_CHALLENGE) {
 		MUST(x->part <= x->total && x->offset <= x->total - x->part);
 		MUST(x->offset + x->part == x->total || x->part % x->segment == 0);
 		MUST(x->part || !x->total);
 	}
 	if (opcode == NHCA_RX_READ_REQUEST || opcode == NHCA_RX_HALF_REQUEST)
 		MUST(!x->offset && !payload);
-	if (opcode == NHCA_RX_HALF_WRITE)
+	if (opcode == NHCA_RX_FRAMES_REQUEST || opcode == NHCA_RX_FRAMES_CHALLENGE)
+		MUST(x->segment <= NHCA_RX_MAX_PACKET && !payload);
+	if (opcode == NHCA_RX_HALF_WRITE || opcode == NHCA_RX_FRAMES_DATA)
 		MUST(x->half && x->length <= NHCA_RX_MAX_PACKET && x->pvo == x->offset);
 	MUST(x->status < NHCA_RX_ST_MAX);
 }

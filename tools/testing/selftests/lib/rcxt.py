@@ -10,9 +10,10 @@ import struct
 from roce import bth
 
 KINDS = PACKET, WRITE, READ_REQUEST, READ_DATA, NOTICE, PROBE, STATUS, FENCE, \
-    THIRD_REQUEST, THIRD_WRITE, HALF_WRITE, HALF_REQUEST, READ_CHALLENGE, PROBE_CHALLENGE, THIRD_CHALLENGE = \
-    *range(0xc0, 0xca), 0xcc, 0xcd, 0xd2, 0xd5, 0xd8
-RESERVED = (0xca, 0xce, 0xd0)
+    THIRD_REQUEST, THIRD_WRITE, HALF_WRITE, HALF_REQUEST, FRAMES_REQUEST, FRAMES_DATA, READ_CHALLENGE, \
+    PROBE_CHALLENGE, THIRD_CHALLENGE, FRAMES_CHALLENGE = \
+    *range(0xc0, 0xca), *range(0xcc, 0xd0), 0xd2, 0xd5, 0xd8, 0xde
+RESERVED = (0xca, 0xd0)
 
 NOTIFY_INITIATOR, NOTIFY_TARGET = 1, 2
 DONE, PARTIAL, NONE, VIOLATED, FENCED, FORBIDDEN, TOO_LONG = range(7)
@@ -29,12 +30,17 @@ TOKEN = struct.Struct("!Q")
 PROGRESS = struct.Struct("!II")
 THIRD = struct.Struct("!QQ16s6I")
 GID = struct.Struct("!16s")
+PART = struct.Struct("!IIQ")
 OF_THIRD = (THIRD_REQUEST, THIRD_CHALLENGE)
 WITH_THIRD = (*OF_THIRD, THIRD_WRITE, NOTICE)    # packets that have the bit t
 OF_READ = (READ_REQUEST, HALF_REQUEST, READ_CHALLENGE)
+OF_FRAMES = (FRAMES_REQUEST, FRAMES_CHALLENGE)
+TO_FRAMES = (HALF_WRITE, FRAMES_DATA)    # payload for frames
+OF_TRANSFER = (WRITE, READ_DATA, THIRD_WRITE, *TO_FRAMES)
 WITH_TOKEN = (PROBE, PROBE_CHALLENGE, FENCE)
 BEHIND = {STATUS: PROGRESS.size, THIRD_WRITE: GID.size, **dict.fromkeys(OF_THIRD, THIRD.size),
-          **dict.fromkeys(OF_READ, REPLY.size), **dict.fromkeys(WITH_TOKEN, TOKEN.size)}
+          **dict.fromkeys(OF_READ, REPLY.size), **dict.fromkeys(OF_FRAMES, PART.size),
+          **dict.fromkeys(WITH_TOKEN, TOKEN.size)}
 
 
 def pvo(key, table, offset):
@@ -72,7 +78,7 @@ class Packet:
     src_rcxt_key: int = 0
     cookie: int = 0
     reply_pvo: int = 0              # in read and third-party request, and their challenges
-    token: int = 0                  # in these, probe, probe challenge and fence
+    token: int = 0                  # in these, half-receive read request, probe, their challenges, and fence
     status: int = 0                 # in status, as is have
     have: int = 0
     gid: bytes = bytes(16)          # in third-party request, challenge and write
@@ -80,7 +86,7 @@ class Packet:
     target_key: int = 0
     target_rcxt: int = 0
     target_rcxt_key: int = 0
-    part: int = 0
+    part: int = 0                   # also in half-receive read request and challenge, as is number
     number: int = 0
     payload: bytes = b""
 
@@ -102,6 +108,8 @@ class Packet:
             data += GID.pack(self.gid)
         elif self.opcode in OF_READ:
             data += REPLY.pack(self.reply_pvo, self.token)
+        elif self.opcode in OF_FRAMES:
+            data += PART.pack(self.part, self.number, self.token)
         elif self.opcode in WITH_TOKEN:
             data += TOKEN.pack(self.token)
         elif self.opcode == STATUS:
@@ -128,6 +136,8 @@ def parse(datagram):
         gid, = GID.unpack_from(datagram, end)
     elif opcode in OF_READ:
         reply, token = REPLY.unpack_from(datagram, end)
+    elif opcode in OF_FRAMES:
+        target[4], target[5], token = PART.unpack_from(datagram, end)
     elif opcode in WITH_TOKEN:
         token, = TOKEN.unpack_from(datagram, end)
     elif opcode == STATUS:
@@ -155,7 +165,7 @@ def judge(datagram):
     behind = len(datagram) - headers
     if behind < pad + ICRC or behind % 4:
         return "rx_bad_length"
-    if opcode not in (PACKET, WRITE, READ_DATA, STATUS, THIRD_WRITE, HALF_WRITE) and behind != ICRC:
+    if opcode not in (PACKET, STATUS, *OF_TRANSFER) and behind != ICRC:
         return "rx_bad_length"
     packet = parse(datagram)
     if packet.version:
@@ -177,12 +187,14 @@ def fits(packet):
         return False
     if packet.opcode in (*OF_THIRD, THIRD_WRITE) and (not packet.third or packet.notify & NOTIFY_INITIATOR):
         return False
-    if packet.opcode in OF_THIRD:
+    if packet.opcode in (*TO_FRAMES, *OF_FRAMES) and segment > MAX_FRAME:
+        return False
+    if packet.opcode in (*OF_THIRD, *OF_FRAMES):
         left = total - offset
         return length == 0 and (packet.part == left or 0 < packet.part < left and packet.part % segment == 0)
-    if packet.opcode == HALF_WRITE and (segment > MAX_FRAME or packet.pvo != offset):
+    if packet.opcode in TO_FRAMES and packet.pvo != offset:
         return False
-    if packet.opcode in (WRITE, READ_DATA, THIRD_WRITE, HALF_WRITE):
+    if packet.opcode in OF_TRANSFER:
         return length == min(segment, total - offset)
     if packet.opcode in (*OF_READ, FENCE, NOTICE):
         return length == 0 and offset == 0

@@ -130,7 +130,9 @@ def fields_of(datagram):
         seen.update(gid_of("target", packet.gid))
     if packet.opcode == rcxt.THIRD_WRITE:
         seen.update(gid_of("manager", packet.gid))
-    if packet.opcode in (*rcxt.OF_READ, *rcxt.OF_THIRD, *rcxt.WITH_TOKEN):
+    if packet.opcode in rcxt.OF_FRAMES:
+        seen["nhca.part"], seen["nhca.number"] = [packet.part], [packet.number]
+    if packet.opcode in (*rcxt.OF_READ, *rcxt.OF_THIRD, *rcxt.OF_FRAMES, *rcxt.WITH_TOKEN):
         seen["nhca.token"] = [packet.token]
     if packet.opcode == rcxt.STATUS:
         seen["nhca.status"], seen["nhca.have"] = [packet.status], [packet.have]
@@ -225,6 +227,13 @@ def good(capture):
     capture.packet("third-party write", small(opcode=rcxt.THIRD_WRITE, notify=2, third=1, gid=mapped))
     capture.packet("half-send read request", usual(rcxt.HALF_REQUEST, notify=3, pvo=(1 << 64) - 1,
                                                    reply_pvo=rcxt.pvo(0x12345, 31, 0x1000)))
+    for code, name in ((rcxt.FRAMES_REQUEST, "request"), (rcxt.FRAMES_CHALLENGE, "challenge")):
+        capture.packet("half-receive read " + name, usual(code, segment=1984, part=100003, number=1 << 31))
+        capture.packet(f"half-receive read {name}, a part", usual(
+            code, segment=1024, offset=2048, part=1024, token=(1 << 64) - 1))
+    capture.packet("half-receive read data", small(opcode=rcxt.FRAMES_DATA, pvo=0))
+    capture.packet("half-receive read data, last packet", small(
+        opcode=rcxt.FRAMES_DATA, offset=128, pvo=128, payload=b"xy"))
     capture.packet("half-receive write", small(opcode=rcxt.HALF_WRITE, pvo=0))
     capture.packet("half-receive write, last packet", small(
         opcode=rcxt.HALF_WRITE, offset=128, pvo=128, payload=b"xy"))
@@ -244,7 +253,7 @@ def good(capture):
 
 def wrong(capture):
     """Packets that have exactly one error each."""
-    for code in (*rcxt.RESERVED, 0xcb, 0xdf):
+    for code in (*rcxt.RESERVED, 0xcb, 0xdc, 0xdf):
         capture.packet(f"opcode {code:#x}", rcxt.Packet(code, QPN))
     capture.packet("version 1", small(version=1))
     capture.packet("version 15", small(version=15))
@@ -278,6 +287,9 @@ def wrong(capture):
     capture.packet("third-party write, notifies nobody", small(opcode=rcxt.THIRD_WRITE, notify=0))
     capture.packet("half-send read request, offset", usual(rcxt.HALF_REQUEST, offset=40000))
     capture.packet("half-send read request, payload", usual(rcxt.HALF_REQUEST, payload=b"four"))
+    capture.packet("half-receive read request, part", usual(rcxt.FRAMES_REQUEST, segment=1024, part=4))
+    capture.packet("half-receive read request, segment", usual(rcxt.FRAMES_REQUEST, segment=1988, part=100003))
+    capture.packet("half-receive read data, PVO", small(opcode=rcxt.FRAMES_DATA, pvo=64))
     capture.packet("half-receive write, PVO", small(opcode=rcxt.HALF_WRITE, pvo=64))
     capture.packet("half-receive write, segment", small(
         opcode=rcxt.HALF_WRITE, pvo=0, segment=1988, total=64))

@@ -24,6 +24,26 @@ static void begin_unlock(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 	spin_unlock_bh(nhca_rcxt_lock(ch->rd, id));
 }
 
+/* Begin the read of ch->wqe, or send its request again.  @x: RXETH of the request. */
+static int begin_read(struct nhca_channel *ch, struct nhca_rcxt *rc, struct nhca_rxeth *x)
+{
+	const struct nhca_rcxt_wr *wr = &ch->wqe->rcxt[0];
+	struct nhca_rcxt_pool *pool = &ch->rd->pool;
+	u64 cookie = ch->wqe->wr_id;
+	bool again = wr->flags & NHCA_RCXT_WR_RETRANSMIT;
+
+	if (wr->flags & NHCA_RCXT_WR_FRAMES)
+		return again ? nhca_rcxt_frames_again(rc, x) :
+			       nhca_rcxt_begin_frames(pool, rc, x, cookie);
+	if (again)
+		return nhca_rcxt_ask_again(rc, wr->tid, wr->total, wr->segment, wr->local_pvo);
+	if (wr->flags & NHCA_RCXT_WR_PROGRAM)
+		return nhca_rcxt_begin_ask(pool, rc, wr->tid, wr->total, wr->segment, wr->notify,
+					   wr->local_pvo, cookie);
+	return nhca_rcxt_begin_read(pool, rc, wr->tid, wr->total, wr->segment, wr->notify,
+				    wr->local_pvo, cookie);
+}
+
 int nhca_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id, struct nhca_rxeth *x)
 {
 	const struct nhca_rcxt_wr *wr = &ch->wqe->rcxt[0];
@@ -38,24 +58,18 @@ int nhca_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id, struct nh
 	rc = begin_lock(ch, id);
 	if (!rc)
 		err = -ENOENT;
-	else if (wr->flags & NHCA_RCXT_WR_RETRANSMIT && ch->wqe->opcode == NHCA_WR_CH_WRITE)
-		err = nhca_rcxt_begin_again(rc, wr->tid, wr->total, wr->segment);
+	else if (ch->wqe->opcode == NHCA_WR_CH_READ)
+		err = begin_read(ch, rc, x);
 	else if (wr->flags & NHCA_RCXT_WR_RETRANSMIT)
-		err = nhca_rcxt_ask_again(rc, wr->tid, wr->total, wr->segment, wr->local_pvo);
+		err = nhca_rcxt_begin_again(rc, wr->tid, wr->total, wr->segment);
 	else if (ch->wqe->opcode == NHCA_WR_CH_WRITE)
 		err = nhca_rcxt_begin_write(pool, rc, wr->tid, wr->total, wr->segment, wr->notify,
 					    cookie);
-	else if (ch->wqe->opcode == NHCA_WR_CH_PART && wr->flags & NHCA_RCXT_WR_PROGRAM)
+	else if (wr->flags & NHCA_RCXT_WR_PROGRAM)
 		err = nhca_rcxt_begin_answer(rc, x);
-	else if (ch->wqe->opcode == NHCA_WR_CH_PART)
+	else
 		err = nhca_rcxt_begin_part(pool, rc, wr->tid, wr->total, wr->segment, wr->notify,
 					   cookie, nhca_zcopy_seq(ch->flow));
-	else if (wr->flags & NHCA_RCXT_WR_PROGRAM)
-		err = nhca_rcxt_begin_ask(pool, rc, wr->tid, wr->total, wr->segment, wr->notify,
-					  wr->local_pvo, cookie);
-	else
-		err = nhca_rcxt_begin_read(pool, rc, wr->tid, wr->total, wr->segment, wr->notify,
-					   wr->local_pvo, cookie);
 	if (rc)
 		nhca_rcxt_want(rc, err);
 	begin_unlock(ch, id);

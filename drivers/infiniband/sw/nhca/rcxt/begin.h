@@ -13,12 +13,13 @@
  * @ch: the channel; the work request is a write, a part or a read, and was checked
  * @id: its local rCxt
  * @x:  part, read: RXETH of the packet that the caller sends; the function fills in the notify of a
- *      packet that answers a half-send read.  Write: NULL
+ *      packet that answers a half-send read, and the number of the request of a half-receive read.
+ *      Write: NULL
  * Context: the channel's turn.
  * Return: as nhca_rcxt_begin_write(), nhca_rcxt_begin_part(), nhca_rcxt_begin_answer(),
- * nhca_rcxt_begin_again(), nhca_rcxt_begin_read(), nhca_rcxt_begin_ask() and
- * nhca_rcxt_ask_again(); -EAGAIN: CPUs still copy payload for the rCxt; the end of the last copy
- * kicks the channel; -ENOENT: the channel does not own the rCxt.
+ * nhca_rcxt_begin_again(), nhca_rcxt_begin_read(), nhca_rcxt_begin_ask(), nhca_rcxt_ask_again(),
+ * nhca_rcxt_begin_frames() and nhca_rcxt_frames_again(); -EAGAIN: CPUs still copy payload for the
+ * rCxt; the end of the last copy kicks the channel; -ENOENT: the channel does not own the rCxt.
  */
 int nhca_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id, struct nhca_rxeth *x);
 

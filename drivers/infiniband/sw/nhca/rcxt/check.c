@@ -75,13 +75,24 @@ static bool check_pvo_ok(u64 pvo, u32 len)
 	return !len || nhca_pvo_add(pvo, len - 1);
 }
 
-/* Check that offset and length of a write select whole packets of the transfer. */
-static bool check_range_ok(const struct nhca_rcxt_wr *wr)
+/* Return: true if offset and length of the work request select packets of a transfer. */
+static bool check_has_range(u8 opcode, u8 flags)
+{
+	return opcode == NHCA_WR_CH_WRITE || opcode == NHCA_WR_CH_MOVE ||
+	       (opcode == NHCA_WR_CH_READ && flags & NHCA_RCXT_WR_FRAMES);
+}
+
+/*
+ * Check that offset and length select whole packets of the transfer.  A half-receive read may begin
+ * with its first packets only.
+ */
+static bool check_range_ok(u8 opcode, const struct nhca_rcxt_wr *wr)
 {
 	u32 end = wr->offset + wr->length;
 
-	if (!(wr->flags & NHCA_RCXT_WR_RETRANSMIT))
-		return !wr->offset && wr->length == wr->total;
+	if (!(wr->flags & NHCA_RCXT_WR_RETRANSMIT) &&
+	    (wr->offset || (opcode != NHCA_WR_CH_READ && wr->length != wr->total)))
+		return false;
 	return !(wr->offset % wr->segment) && wr->length <= wr->total &&
 	       wr->offset <= wr->total - wr->length && (wr->length || !wr->total) &&
 	       (end == wr->total || !(end % wr->segment));
@@ -113,12 +124,6 @@ static bool check_needs_segment(u8 opcode)
 	return opcode == NHCA_WR_CH_PROBE || opcode == NHCA_WR_CH_PART;
 }
 
-/* Return: true if work requests of this kind can send packets of a transfer again. */
-static bool check_again(u8 opcode)
-{
-	return opcode == NHCA_WR_CH_WRITE || opcode == NHCA_WR_CH_MOVE;
-}
-
 /* Check the flags of a struct nhca_rcxt_wr. */
 static bool check_flags_ok(u8 opcode, u8 flags)
 {
@@ -131,8 +136,10 @@ static bool check_flags_ok(u8 opcode, u8 flags)
 		return !(flags & ~NHCA_RCXT_WR_PROGRAM);
 	case NHCA_WR_CH_READ:
 		/* the adapter answers an ordinary read only once */
-		return !flags || flags == NHCA_RCXT_WR_PROGRAM ||
-		       flags == (NHCA_RCXT_WR_PROGRAM | NHCA_RCXT_WR_RETRANSMIT);
+		if (!(flags & (NHCA_RCXT_WR_FRAMES | NHCA_RCXT_WR_PROGRAM)))
+			return !flags;
+		flags &= ~NHCA_RCXT_WR_RETRANSMIT;
+		return flags == NHCA_RCXT_WR_FRAMES || flags == NHCA_RCXT_WR_PROGRAM;
 	default:
 		return !flags;
 	}
@@ -143,7 +150,8 @@ static u32 check_segment(const struct nhca_channel *ch)
 {
 	u32 segment = nhca_channel_segment(ch->dev);
 
-	if (ch->wqe->opcode == NHCA_WR_CH_WRITE && ch->wqe->rcxt[0].flags & NHCA_RCXT_WR_FRAMES)
+	/* NHCA_WR_CH_WRITE, NHCA_WR_CH_READ */
+	if (ch->wqe->rcxt[0].flags & NHCA_RCXT_WR_FRAMES)
 		return min(segment, NHCA_RX_MAX_PACKET);
 	return ch->wqe->opcode != NHCA_WR_CH_MOVE ? segment :
 	       max(segment - NHCA_MOVE_HEADER, NHCA_RCXT_MIN_SEGMENT);
@@ -176,18 +184,21 @@ bool nhca_check_rcxt(const struct nhca_channel *ch, u8 opcode, struct nhca_rcxt_
 	if (!nhca_rcxt_sizes_ok(wr->total, wr->segment) &&
 	    (check_needs_segment(opcode) || !nhca_check_too_short(ch, wr)))
 		return false;
-	if (wr->flags & NHCA_RCXT_WR_FRAMES &&
-	    (wr->remote_pvo || wr->segment > NHCA_RX_MAX_PACKET))
+	if (wr->flags & NHCA_RCXT_WR_FRAMES && wr->segment > NHCA_RX_MAX_PACKET)
 		return false;
 	if (opcode == NHCA_WR_CH_PROBE)
 		return !(wr->offset % wr->segment) && (wr->offset < wr->total || !wr->offset);
-	if (check_again(opcode) && !check_range_ok(wr))
+	if (check_has_range(opcode, wr->flags) && !check_range_ok(opcode, wr))
 		return false;
 	/* a half transfer has only one PVO; the other one is 0 */
 	if (opcode == NHCA_WR_CH_PART)
 		return check_inline_ok(ch->wqe, wr) && check_pvo_ok(wr->remote_pvo, wr->total);
-	/* with NHCA_RCXT_WR_PROGRAM, remote_pvo is not a PVO, but a value for the peer's program */
-	if (wr->flags & (NHCA_RCXT_WR_FRAMES | NHCA_RCXT_WR_PROGRAM))
+	if (wr->flags & NHCA_RCXT_WR_FRAMES && opcode == NHCA_WR_CH_READ)
+		return !wr->local_pvo && check_pvo_ok(wr->remote_pvo, wr->total);
+	if (wr->flags & NHCA_RCXT_WR_FRAMES)
+		return !wr->remote_pvo && check_pvo_ok(wr->local_pvo, wr->total);
+	/* remote_pvo is not a PVO, but a value for the peer's program */
+	if (wr->flags & NHCA_RCXT_WR_PROGRAM)
 		return check_pvo_ok(wr->local_pvo, wr->total);
 	return check_pvo_ok(wr->local_pvo, wr->total) && check_pvo_ok(wr->remote_pvo, wr->total);
 }

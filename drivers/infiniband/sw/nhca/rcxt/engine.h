@@ -111,7 +111,7 @@ enum nhca_drr_state {
  *           an element of nhca_channel.writes
  * @copy:    write: copy the payload.  No notice will come, and the program may change the
  *           payload as soon as the work request completes
- * @half:    write: the payload goes into frames of the peer's receive FIFO
+ * @half:    the payload goes into frames of the peer's receive FIFO
  * @signaled: write: the work request is signaled
  * @wr_id:   write: wr_id of the work request
  * @index:   write: index of the work request in the send FIFO, free-running

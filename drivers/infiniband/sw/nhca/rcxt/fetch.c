@@ -348,25 +348,36 @@ static enum nhca_fetched fetch_part(struct nhca_channel *ch, struct nhca_av *av,
 	return NHCA_FETCHED_PACKET;
 }
 
+/* Return: the kind of request of a read. */
+static u8 fetch_request(u8 flags)
+{
+	if (flags & NHCA_RCXT_WR_PROGRAM)
+		return NHCA_RX_HALF_REQUEST;
+	return flags & NHCA_RCXT_WR_FRAMES ? NHCA_RX_FRAMES_REQUEST : NHCA_RX_READ_REQUEST;
+}
+
 /* Send a read request, which the adapter of the peer answers, or its program (half-send read). */
 static enum nhca_fetched fetch_read(struct nhca_channel *ch, struct nhca_av *av,
 				    const struct nhca_rcxt_id *id)
 {
 	const struct nhca_rcxt_wr *wr = &ch->wqe->rcxt[0];
-	bool ask = wr->flags & NHCA_RCXT_WR_PROGRAM;
+	u8 opcode = fetch_request(wr->flags);
 	struct nhca_hdr h;
 	int err;
 
-	nhca_send_hdr(ch, &h, ask ? NHCA_RX_HALF_REQUEST : NHCA_RX_READ_REQUEST,
-		      ch->wqe->chan.remote_qpn);
+	nhca_send_hdr(ch, &h, opcode, ch->wqe->chan.remote_qpn);
 	fetch_rxeth(ch, &h.rx);
 	err = nhca_begin(ch, id, &h.rx);
 	if (err)
 		return fetch_late(ch, err);
 	h.rx.pvo = wr->remote_pvo;
 	h.rx.reply_pvo = wr->local_pvo;
+	if (opcode == NHCA_RX_FRAMES_REQUEST) {
+		h.rx.offset = wr->offset;
+		h.rx.part = wr->length;
+	}
 	/* the peer's adapter does not answer, so the request for its program needs no token */
-	if (!ask)
+	if (opcode != NHCA_RX_HALF_REQUEST)
 		h.rx.token = nhca_token_known(&ch->rd->tokens, &av->daddr, &av->saddr);
 	fetch_xmit(ch, av, &h, NULL);
 	fetch_end(ch, IB_WC_SUCCESS, 0);

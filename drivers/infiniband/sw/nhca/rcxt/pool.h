@@ -33,7 +33,10 @@
 /* the bitmap of a transfer of at most this number of packets is in the rCxt itself, in 8 bytes */
 #define NHCA_RCXT_FEW		64u
 
-/* maximum number of third-party requests of one transfer that a source executes at a time */
+/*
+ * maximum number of third-party requests, or of half-receive read requests, of one transfer that a
+ * source executes at a time
+ */
 #define NHCA_RCXT_PARTS		64u
 
 /**
@@ -88,7 +91,8 @@ enum nhca_rcxt_state {
  * @missing: READING, RECEIVING: number of packets that have not arrived
  * @zcopy:   WAITING, RELEASING: number (nhca_zcopy_seq()) of the last zero-copy reference that the
  *           transfer can have
- * @number:  MOVING, FORWARDING, FORWARDED: number of the latest request (nhca_rxeth.number)
+ * @number:  MOVING, FORWARDING, FORWARDED; half-receive read: ANSWERING, ANSWERED: number of the
+ *           latest request (nhca_rxeth.number)
  * @segment: payload bytes of each packet but the last
  * @copies:  number of CPUs that copy payload for the rCxt now, perhaps of a canceled transfer
  *           (reference: outstanding DMA count)
@@ -104,20 +108,24 @@ enum nhca_rcxt_state {
  * @awaited: a work request of the channel waits until no CPU copies payload: see nhca_rcxt_await()
  * @wanted:  a work request of the channel waits to begin a transfer: see nhca_rcxt_want()
  * @making:  the send engine makes packets of a third-party transfer: it reads the payload
- * @half:    RECEIVING: the payload goes into frames of the receive FIFO
+ * @half:    RECEIVING, READING: the payload goes into frames of the receive FIFO; ANSWERING,
+ *           ANSWERED: into frames of the reader, which may request parts again
  * @program: half-send read: READING: the program of the peer sends the payload; ANSWERED: the
  *           program of the rCxt's own channel sends it by work requests
  * @uid:     user against whose limits the rCxt counts, or NHCA_RCXT_NO_USER
- * @pvo:     READING, RECEIVING: destination of the transfer's first byte; FORWARDING, FORWARDED:
- *           source of the transfer's first byte
+ * @pvo:     READING, RECEIVING: destination of the transfer's first byte; FORWARDING, FORWARDED;
+ *           half-receive read: ANSWERING, ANSWERED: source of the transfer's first byte
+ * @asked:   half-receive read: READING: number of the latest request (nhca_rxeth.number)
  * @digest:  MOVING: nhca_third_digest() of the request
  * @noticed_next, @noticed_prev: RELEASING: indices of the neighbors in nhca_channel.noticed
  * @bits:    READING, RECEIVING: bit i is set if packet i has arrived; at most NHCA_RCXT_FEW packets
  * @map:     bitmap as @bits, for more packets, at most NHCA_RCXT_MAX_PACKETS; allocated when the
  *           transfer begins, freed when it ends or is replaced (tid.c); owned by the rCxt
  * @target:  MOVING: rCxt of the target, which sends the notice
- * @parts:   FORWARDING: number of requests whose packets are not all sent, at most NHCA_RCXT_PARTS
- * @noticed_by: if @noticed is set: QPN of the channel that sent the notice
+ * @parts:   FORWARDING; half-receive read: ANSWERING: number of requests whose packets are not all
+ *           sent, at most NHCA_RCXT_PARTS
+ * @noticed_by: write, third-party transfer: if @noticed is set: QPN of the channel that sent the
+ *           notice
  * @cookie:  wr_id of the work request, if the rCxt's own channel began the transfer
  *
  * The rCxt's lock (nhca_rcxt_lock()) protects all fields but @next and @prev.
@@ -151,6 +159,7 @@ struct nhca_rcxt {
 	union {
 		u64 pvo;
 		u64 digest;
+		u32 asked;
 		struct {
 			u32 noticed_next;
 			u32 noticed_prev;

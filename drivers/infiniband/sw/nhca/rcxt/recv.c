@@ -306,6 +306,8 @@ static enum nhca_frame_kind frame_kind(u8 opcode)
 		return NHCA_FRAME_WRITE;
 	case NHCA_RX_HALF_REQUEST:
 		return NHCA_FRAME_REQUEST;
+	case NHCA_RX_FRAMES_DATA:
+		return NHCA_FRAME_READ;
 	default:
 		return NHCA_FRAME_PACKET;
 	}
@@ -390,10 +392,10 @@ static bool recv_fifo(struct nhca_channel *ch, struct nhca_rx *rx)
 }
 
 /*
- * Put payload of a half-receive write into a frame.  The bit of the packet stays set only if the
- * program gets the frame.
+ * Put payload of a half-receive write or read into a frame.  The bit of the packet stays set only
+ * if the program gets the frame.
  */
-static void recv_half(struct nhca_channel *ch, struct nhca_rx *rx)
+static void recv_half(struct nhca_channel *ch, struct nhca_rx *rx, bool read)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
 	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &x->rcxt);
@@ -401,7 +403,7 @@ static void recv_half(struct nhca_channel *ch, struct nhca_rx *rx)
 	struct nhca_rcxt *rc, copy;
 	u32 run = 0;
 
-	rc = recv_accept(ch, x, false, &run);
+	rc = recv_accept(ch, x, read, &run);
 	if (!rc)
 		return;
 	framed = recv_fifo(ch, rx);
@@ -418,7 +420,7 @@ static void recv_half(struct nhca_channel *ch, struct nhca_rx *rx)
 	if (unlikely(kick))
 		nhca_drr_ready(ch, true);
 	if (complete)
-		recv_complete(ch, rx, &copy, false);
+		recv_complete(ch, rx, &copy, read);
 }
 
 /*
@@ -541,7 +543,10 @@ void nhca_channel_rx(struct nhca_rx *rx)
 		recv_third(ch, rx);
 		break;
 	case NHCA_RX_HALF_WRITE:
-		recv_half(ch, rx);
+		recv_half(ch, rx, false);
+		break;
+	case NHCA_RX_FRAMES_DATA:
+		recv_half(ch, rx, true);
 		break;
 	case NHCA_RX_HALF_REQUEST:
 		recv_ask(ch, rx);
@@ -553,6 +558,7 @@ void nhca_channel_rx(struct nhca_rx *rx)
 		recv_status(ch, rx);
 		break;
 	case NHCA_RX_READ_REQUEST:
+	case NHCA_RX_FRAMES_REQUEST:
 		nhca_reply_read(ch, rx);
 		break;
 	case NHCA_RX_PROBE:
@@ -567,6 +573,7 @@ void nhca_channel_rx(struct nhca_rx *rx)
 	case NHCA_RX_READ_CHALLENGE:
 	case NHCA_RX_THIRD_CHALLENGE:
 	case NHCA_RX_PROBE_CHALLENGE:
+	case NHCA_RX_FRAMES_CHALLENGE:
 		nhca_reply_challenge(ch, rx);
 		break;
 	}

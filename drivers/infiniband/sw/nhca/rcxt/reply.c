@@ -183,6 +183,8 @@ static u8 reply_challenged(u8 opcode)
 		return NHCA_RX_READ_REQUEST;
 	case NHCA_RX_THIRD_CHALLENGE:
 		return NHCA_RX_THIRD_REQUEST;
+	case NHCA_RX_FRAMES_CHALLENGE:
+		return NHCA_RX_FRAMES_REQUEST;
 	default:
 		return NHCA_RX_PROBE;
 	}
@@ -202,6 +204,8 @@ void nhca_reply_challenge(struct nhca_channel *ch, const struct nhca_rx *rx)
 	lookup = nhca_rcxt_find(&ch->rd->pool, ch->qpn, &x->rcxt, &rc);
 	if (!lookup && opcode == NHCA_RX_READ_REQUEST)
 		verdict = nhca_rcxt_challenge(rc, x);
+	else if (!lookup && opcode == NHCA_RX_FRAMES_REQUEST)
+		verdict = nhca_rcxt_frames_challenge(rc, x);
 	else if (!lookup && opcode == NHCA_RX_THIRD_REQUEST)
 		verdict = nhca_rcxt_third_challenge(rc, x, nhca_third_digest(ch, x, true));
 	spin_unlock(lock);
@@ -293,9 +297,10 @@ void nhca_reply_fence(struct nhca_channel *ch, const struct nhca_rx *rx)
 
 /*
  * Allocate the transfer that answers a read request.
+ * @half: the payload goes into frames of the reader, which requests a part of the transfer
  * Return: the transfer, not on a list yet; NULL: no memory.
  */
-static struct nhca_sending *reply_new(struct nhca_channel *ch, const struct nhca_rx *rx)
+static struct nhca_sending *reply_new(struct nhca_channel *ch, const struct nhca_rx *rx, bool half)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
 	struct nhca_sending *s;
@@ -305,11 +310,13 @@ static struct nhca_sending *reply_new(struct nhca_channel *ch, const struct nhca
 		return NULL;
 	*s = (struct nhca_sending) {
 		.answer = true,
+		.half = half,
 		.av = reply_path(ch, rx),
 		.local = x->rcxt,
 		.from = x->pvo,
 		.to = x->reply_pvo,
-		.left = nhca_rcxt_packets(x->total, x->segment),
+		.next = x->offset / x->segment,
+		.left = nhca_rcxt_packets(half ? x->part : x->total, x->segment),
 		.qpn = x->src_channel,
 	};
 	if (!s->av) {
@@ -321,10 +328,13 @@ static struct nhca_sending *reply_new(struct nhca_channel *ch, const struct nhca
 	return s;
 }
 
-/* If the rCxt would accept a read request that has no valid token, send a challenge. */
-static void reply_read_unvalidated(struct nhca_channel *ch, const struct nhca_rx *rx)
+/*
+ * Apply the tid rules to a read request, or to a half-receive read request (@half).
+ * @begin: false: only check whether they accept the request
+ * Return: false if the request was dropped.
+ */
+static bool reply_admit(struct nhca_channel *ch, const struct nhca_rxeth *x, bool half, bool begin)
 {
-	const struct nhca_rxeth *x = &rx->hdr.rx;
 	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &x->rcxt);
 	enum nhca_rcxt_verdict verdict = NHCA_RCXT_ACCEPT;
 	enum nhca_rcxt_lookup lookup;
@@ -332,42 +342,37 @@ static void reply_read_unvalidated(struct nhca_channel *ch, const struct nhca_rx
 
 	spin_lock(lock);
 	lookup = nhca_rcxt_find(&ch->rd->pool, ch->qpn, &x->rcxt, &rc);
-	if (!lookup)
-		verdict = nhca_rcxt_may_request(rc, x);
+	if (!lookup && half)
+		verdict = begin ? nhca_rcxt_frames_request(rc, x) : nhca_rcxt_frames_may(rc, x);
+	else if (!lookup)
+		verdict = begin ? nhca_rcxt_request(rc, x) : nhca_rcxt_may_request(rc, x);
 	spin_unlock(lock);
-	if (!nhca_recv_refused(ch, x, lookup, verdict))
-		reply_unvalidated(ch, rx, NHCA_RX_READ_CHALLENGE);
+	return !nhca_recv_refused(ch, x, lookup, verdict);
 }
 
 void nhca_reply_read(struct nhca_channel *ch, const struct nhca_rx *rx)
 {
+	bool half = rx->hdr.opcode == NHCA_RX_FRAMES_REQUEST;
 	const struct nhca_rxeth *x = &rx->hdr.rx;
-	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &x->rcxt);
-	enum nhca_rcxt_verdict verdict = NHCA_RCXT_ACCEPT;
-	enum nhca_rcxt_lookup lookup;
 	struct nhca_sending *s;
-	struct nhca_rcxt *rc;
 
 	if (x->segment > nhca_channel_segment(ch->dev)) {
 		nhca_recv_drop(ch, x, NHCA_CH_DROP_SEGMENT);
 		return;
 	}
 	if (!reply_validated(ch, rx)) {
-		reply_read_unvalidated(ch, rx);
+		/* only a request that the rCxt would accept gets a challenge */
+		if (reply_admit(ch, x, half, false))
+			reply_unvalidated(ch, rx, half ? NHCA_RX_FRAMES_CHALLENGE :
+							 NHCA_RX_READ_CHALLENGE);
 		return;
 	}
-	s = reply_new(ch, rx);
+	s = reply_new(ch, rx, half);
 	if (!s) {
 		nhca_recv_drop(ch, x, NHCA_CH_DROP_NO_MEMORY);
 		return;
 	}
-
-	spin_lock(lock);
-	lookup = nhca_rcxt_find(&ch->rd->pool, ch->qpn, &x->rcxt, &rc);
-	if (!lookup)
-		verdict = nhca_rcxt_request(rc, x);
-	spin_unlock(lock);
-	if (nhca_recv_refused(ch, x, lookup, verdict)) {
+	if (!reply_admit(ch, x, half, true)) {
 		nhca_av_put(s->av);
 		kfree(s);
 		return;

@@ -141,7 +141,7 @@ static u8 send_opcode(const struct nhca_sending *s)
 	if (s->manager)
 		return NHCA_RX_THIRD_WRITE;
 	if (s->answer)
-		return NHCA_RX_READ_DATA;
+		return s->half ? NHCA_RX_FRAMES_DATA : NHCA_RX_READ_DATA;
 	return s->half ? NHCA_RX_HALF_WRITE : NHCA_RX_WRITE;
 }
 

@@ -128,7 +128,8 @@ static enum nhca_rcxt_verdict payload_equal(const struct nhca_rcxt *rc, const st
 	}
 	if (rc->state != (read ? NHCA_RCXT_READING : NHCA_RCXT_RECEIVING) ||
 	    (!read && (x->notify ^ rc->notify) & NHCA_RX_NOTIFY_THIRD) || x->half != rc->half ||
-	    x->pvo - x->offset != rc->pvo || !nhca_rcxt_sizes_agree(rc, x->total, x->segment))
+	    (!rc->half && x->pvo - x->offset != rc->pvo) ||
+	    !nhca_rcxt_sizes_agree(rc, x->total, x->segment))
 		return NHCA_RCXT_MISMATCH;
 	/* a packet that gets no frame may come again and again: see nhca_rcxt_want() */
 	return rc->half && rc->wanted ? NHCA_RCXT_BUSY : NHCA_RCXT_ACCEPT;
@@ -248,7 +249,7 @@ enum nhca_rcxt_verdict nhca_rcxt_challenge(const struct nhca_rcxt *rc, const str
 		return NHCA_RCXT_UNSOLICITED;
 	if (rc->state == NHCA_RCXT_DONE)
 		return NHCA_RCXT_DUPLICATE;
-	if (rc->state != NHCA_RCXT_READING || rc->program)
+	if (rc->state != NHCA_RCXT_READING || rc->program || rc->half)
 		return NHCA_RCXT_UNSOLICITED;
 	if (x->reply_pvo != rc->pvo || !nhca_rcxt_sizes_agree(rc, x->total, x->segment))
 		return NHCA_RCXT_MISMATCH;
@@ -350,7 +351,9 @@ enum nhca_rcxt_verdict nhca_rcxt_notice(struct nhca_rcxt *rc, const struct nhca_
 	if (rc->noticed)
 		return NHCA_RCXT_DUPLICATE;
 	rc->noticed = true;
-	rc->noticed_by = x->src_channel;
+	/* with a half-receive read, the number of its parts is in this place */
+	if (wanted == NHCA_RX_NOTIFY_INITIATOR)
+		rc->noticed_by = x->src_channel;
 	switch (rc->state) {
 	case NHCA_RCXT_SENDING:
 	case NHCA_RCXT_ANSWERING:
@@ -526,9 +529,12 @@ bool nhca_rcxt_sent(struct nhca_rcxt *rc, u32 tid)
 			rc->state = NHCA_RCXT_FORWARDED;
 		return false;
 	}
+	/* the reader of a half-receive read may have requested several parts */
+	if (answer && rc->half && --rc->parts)
+		return false;
 	if (rc->noticed)
 		rc->state = answer ? NHCA_RCXT_DONE : NHCA_RCXT_RELEASING;
-	else if (rc->notify & wanted)
+	else if (rc->notify & wanted || (answer && rc->half))
 		rc->state = answer ? NHCA_RCXT_ANSWERED : NHCA_RCXT_WAITING;
 	else
 		rc->state = NHCA_RCXT_IDLE;

@@ -76,7 +76,8 @@ enum nhca_rcxt_verdict {
  * @pool: the pool of @rc
  * @rc:   the rCxt that the packet names
  * @x:    RXETH of the packet
- * @read: true: NHCA_RX_READ_DATA; false: NHCA_RX_WRITE, NHCA_RX_THIRD_WRITE or NHCA_RX_HALF_WRITE
+ * @read: true: NHCA_RX_READ_DATA or NHCA_RX_FRAMES_DATA; false: NHCA_RX_WRITE, NHCA_RX_THIRD_WRITE
+ *        or NHCA_RX_HALF_WRITE
  * Context: any, rCxt's lock.
  * Return: enum nhca_rcxt_verdict.  ACCEPT: the packet's bit is set and the copy is counted, so the
  * caller must call nhca_rcxt_copied(), even if the copy fails; or nhca_rcxt_not_framed().
@@ -127,6 +128,41 @@ void nhca_rcxt_not_framed(struct nhca_rcxt *rc, const struct nhca_rxeth *x);
  * long as nhca_rcxt_sends() is true, and then calls nhca_rcxt_sent().
  */
 enum nhca_rcxt_verdict nhca_rcxt_request(struct nhca_rcxt *rc, const struct nhca_rxeth *x);
+
+/**
+ * nhca_rcxt_frames_request - apply the tid rules to a half-receive read request of a peer
+ * @rc: the rCxt that the request names
+ * @x:  RXETH of the request
+ *
+ * The rCxt accepts each request at most once, as nhca_rcxt_third_request() does, and executes up to
+ * NHCA_RCXT_PARTS requests of one read at a time.
+ * Context: any, rCxt's lock.
+ * Return: enum nhca_rcxt_verdict.  ACCEPT: the rCxt is ANSWERING.  The caller sends the payload as
+ * long as nhca_rcxt_sends() is true, and then calls nhca_rcxt_sent(), once for each request.
+ */
+enum nhca_rcxt_verdict nhca_rcxt_frames_request(struct nhca_rcxt *rc, const struct nhca_rxeth *x);
+
+/**
+ * nhca_rcxt_frames_may - check whether nhca_rcxt_frames_request() would accept a request
+ * @rc: the rCxt that the request names
+ * @x:  RXETH of the request
+ * Context: any, rCxt's lock.
+ * Return: the verdict that nhca_rcxt_frames_request() would return.
+ */
+enum nhca_rcxt_verdict nhca_rcxt_frames_may(const struct nhca_rcxt *rc, const struct nhca_rxeth *x);
+
+/**
+ * nhca_rcxt_frames_challenge - check the challenge of a half-receive read request
+ * @rc: the rCxt that sent the request; unchanged
+ * @x:  RXETH of the challenge
+ *
+ * The challenge must have the number of the latest request, so that a replayed challenge of an
+ * earlier request has no effect.
+ * Context: any, rCxt's lock.
+ * Return: enum nhca_rcxt_verdict.  ACCEPT: the read is in progress: send the request again.
+ */
+enum nhca_rcxt_verdict nhca_rcxt_frames_challenge(const struct nhca_rcxt *rc,
+						  const struct nhca_rxeth *x);
 
 /**
  * nhca_rcxt_ask - apply the tid rules to a request that the program answers (half-send read)
@@ -372,6 +408,28 @@ int nhca_rcxt_begin_ask(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 t
 int nhca_rcxt_ask_again(const struct nhca_rcxt *rc, u32 tid, u32 total, u32 segment, u64 pvo);
 
 /**
+ * nhca_rcxt_begin_frames - begin a half-receive read, whose payload goes into frames
+ * @pool:   the pool of @rc
+ * @rc:     the rCxt
+ * @x:      RXETH of the request: tid, total, segment, notify and number
+ * @cookie: wr_id of the work request
+ * Context: any, rCxt's lock.
+ * Return: as nhca_rcxt_begin_read().
+ */
+int nhca_rcxt_begin_frames(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc,
+			   const struct nhca_rxeth *x, u64 cookie);
+
+/**
+ * nhca_rcxt_frames_again - request a part of a half-receive read again
+ * @rc: the rCxt
+ * @x:  RXETH of the request; its number is set to that of the previous request plus 1
+ * Context: any, rCxt's lock.
+ * Return: 0: the caller sends the request; -EALREADY: the read is complete; -EINVAL: the rCxt has
+ * no such read in progress.
+ */
+int nhca_rcxt_frames_again(struct nhca_rcxt *rc, struct nhca_rxeth *x);
+
+/**
  * nhca_rcxt_begin_move - begin a third-party transfer as its manager
  * @pool:    the pool of @rc
  * @rc:      the rCxt
@@ -477,10 +535,10 @@ static inline void nhca_rcxt_await(struct nhca_rcxt *rc)
  *
  * The wait (-EBUSY, -EAGAIN) must have an end, whatever peers do: the rCxt accepts no further
  * request, and payload of no further transfer, until the work request has begun or failed.  What
- * the rCxt has accepted before goes on: one read, or NHCA_RCXT_PARTS third-party requests, or one
- * write.  A half-receive write does not go on, because the number of its copies has no limit: a
- * packet that gets no frame may be copied again.  Meanwhile, work requests for other rCxts pass the
- * one that waits (NHCA_CH_WAITING).
+ * the rCxt has accepted before goes on: one read, or NHCA_RCXT_PARTS requests of a transfer, or one
+ * write.  A half-receive write or read does not go on, because the number of its copies has no
+ * limit: a packet that gets no frame may be copied again.  Meanwhile, work requests for other rCxts
+ * pass the one that waits (NHCA_CH_WAITING).
  * Context: the channel's turn, rCxt's lock.
  */
 static inline void nhca_rcxt_want(struct nhca_rcxt *rc, int err)

@@ -245,6 +245,7 @@ static void refuse_others(struct kunit *test)
 	static const u8 kinds[] = {
 		NHCA_RX_READ_REQUEST, NHCA_RX_NOTICE, NHCA_RX_PROBE, NHCA_RX_STATUS, NHCA_RX_FENCE,
 		NHCA_RX_READ_CHALLENGE, NHCA_RX_PROBE_CHALLENGE, NHCA_RX_HALF_REQUEST,
+		NHCA_RX_FRAMES_REQUEST, NHCA_RX_FRAMES_CHALLENGE,
 	};
 	struct pair *p = test->priv;
 	struct chan *a = p->end[0].chan, *b = p->end[1].chan;
@@ -253,6 +254,8 @@ static void refuse_others(struct kunit *test)
 
 	chan_transfer(a, NHCA_WR_CH_READ, 1, 10, BOTH);
 	pk = pair_first(test, NHCA_RX_READ_REQUEST);
+	/* only half-receive read requests have this field */
+	pk->hdr.rx.part = pk->hdr.rx.total;
 	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
 		pk->hdr.opcode = kinds[i];
 		refuse(test, b, pk, wrong_channel);

@@ -276,6 +276,26 @@ static void rxeth_other_lengths(struct kunit *test)
 	x.segment = 1024;
 	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_READ_REQUEST, 0));
 
+	/* half-receive read requests: whole packets, which fit into frames */
+	x = (struct nhca_rxeth) { .total = 2148, .segment = 1024, .part = 2148 };
+	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_FRAMES_REQUEST, 0));
+	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_FRAMES_CHALLENGE, 0));
+	x.part = 1024;
+	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_FRAMES_REQUEST, 0));
+	x.part = 1025;
+	KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_FRAMES_REQUEST, 0));
+	x.part = 0;
+	KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_FRAMES_REQUEST, 0));
+	x.offset = 2048;
+	x.part = 100;
+	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_FRAMES_REQUEST, 0));
+	x.part = 1024;
+	KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_FRAMES_REQUEST, 0));
+	x = (struct nhca_rxeth) { .total = 4000, .segment = 1984, .part = 4000 };
+	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_FRAMES_REQUEST, 0));
+	x.segment = 1988;
+	KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_FRAMES_REQUEST, 0));
+
 	/*
 	 * a status has at most one bit for each packet from its offset on: here for 16384, 8 and 9
 	 * packets
@@ -318,6 +338,9 @@ static void rxeth_answers_are_short(struct kunit *test)
 		{ NHCA_RX_THIRD_REQUEST, NHCA_RX_THIRD_CHALLENGE },
 		{ NHCA_RX_THIRD_REQUEST, NHCA_RX_STATUS },
 		{ NHCA_RX_THIRD_CHALLENGE, NHCA_RX_THIRD_REQUEST },
+		{ NHCA_RX_FRAMES_REQUEST, NHCA_RX_FRAMES_CHALLENGE },
+		{ NHCA_RX_FRAMES_CHALLENGE, NHCA_RX_FRAMES_REQUEST },
+		{ NHCA_RX_FRAMES_DATA, NHCA_RX_NOTICE },
 	};
 	int i;
 
@@ -331,8 +354,7 @@ static void rxeth_answers_are_short(struct kunit *test)
 static void rxeth_reserved_opcodes(struct kunit *test)
 {
 	static const u8 reserved[] = {
-		NHCA_RX_BROADCAST_WRITE,
-		NHCA_RX_FRAMES_REQUEST, NHCA_RX_CONDITION,
+		NHCA_RX_BROADCAST_WRITE, NHCA_RX_CONDITION,
 	};
 	u8 p[NHCA_HDRS_MAX] = {};
 	struct nhca_hdr h;

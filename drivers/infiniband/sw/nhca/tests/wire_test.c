@@ -99,9 +99,12 @@ static const struct spec_row spec_rows[] = {
 	{ 0xc9, "Op", "XG" },
 	{ 0xcc, "Op", "X" },
 	{ 0xcd, "O", "XYZ" },
+	{ 0xce, "O", "XYZ" },
+	{ 0xcf, "Op", "X" },
 	{ 0xd2, "O", "XYZ" },
 	{ 0xd5, "O", "XY" },
 	{ 0xd8, "O", "XYZGH" },
+	{ 0xde, "O", "XYZ" },
 };
 
 static const struct spec_row *spec_row(u8 opcode)
@@ -198,8 +201,8 @@ static void fit_rxeth(struct nhca_hdr *h, unsigned int payload)
 	/* the payload of a status is a bitmap, not bytes of the transfer */
 	h->rx.total = h->opcode == 0xc6 ? 1 << 20 : payload;
 	h->rx.part = h->rx.total;
-	/* the PVO of a half-receive write is its offset */
-	if (h->opcode == 0xcc)
+	/* the PVO of payload for frames is its offset */
+	if (h->opcode == 0xcc || h->opcode == 0xcf)
 		h->rx.pvo = 0;
 }
 
@@ -212,7 +215,7 @@ static void random_hdr(struct rnd_state *rnd, struct nhca_hdr *h, u8 opcode)
 	h->migreq = prandom_u32_state(rnd) & 1;
 	h->ackreq = prandom_u32_state(rnd) & 1;
 	h->rx.again = prandom_u32_state(rnd) & 1;
-	h->rx.half = opcode == 0xcc;
+	h->rx.half = opcode == 0xcc || opcode == 0xcf;
 	h->fecn = prandom_u32_state(rnd) & 1;
 	h->becn = prandom_u32_state(rnd) & 1;
 	h->pad &= 3;

@@ -178,9 +178,12 @@ const struct nhca_opinfo nhca_opcodes[256] = {
 	RX_ROW(THIRD_WRITE, "Third-party WRITE", NHCA_OPF_PAYLOAD, NHCA_RX_GID_LEN),
 	RX_ROW(HALF_WRITE, "Half-receive WRITE", NHCA_OPF_PAYLOAD, 0),
 	RX_ROW(HALF_REQUEST, "Half-send READ Request", 0, NHCA_RX_READ_LEN),
+	RX_ROW(FRAMES_REQUEST, "Half-receive READ Request", 0, NHCA_RX_FRAMES_LEN),
+	RX_ROW(FRAMES_DATA, "Half-receive READ data", NHCA_OPF_PAYLOAD, 0),
 	RX_ROW(READ_CHALLENGE, "RDMA READ challenge", 0, NHCA_RX_READ_LEN),
 	RX_ROW(PROBE_CHALLENGE, "Probe challenge", 0, NHCA_RX_TOKEN_LEN),
 	RX_ROW(THIRD_CHALLENGE, "Third-party challenge", 0, NHCA_RX_THIRD_LEN),
+	RX_ROW(FRAMES_CHALLENGE, "Half-receive READ challenge", 0, NHCA_RX_FRAMES_LEN),
 
 	[NHCA_OPCODE_CNP] = {
 		.name = "CNP",

@@ -18,6 +18,12 @@ static bool has_third(u8 opcode)
 	       opcode == NHCA_RX_THIRD_WRITE || opcode == NHCA_RX_NOTICE;
 }
 
+/* Return: true if the payload of packets of this kind goes into a frame. */
+static bool has_frame(u8 opcode)
+{
+	return opcode == NHCA_RX_HALF_WRITE || opcode == NHCA_RX_FRAMES_DATA;
+}
+
 /* Decode what follows the RXETH of a third-party request or challenge. */
 static void third_decode(struct nhca_rxeth *x, const u8 *p)
 {
@@ -62,7 +68,7 @@ void nhca_rxeth_decode(struct nhca_rxeth *x, u8 opcode, const u8 *p)
 		.pvo = get_unaligned_be64(p + 32),
 		.version = p[40] >> RXETH_VERSION_SHIFT,
 		.notify = p[40] & NHCA_RX_NOTIFY_MASK,
-		.half = opcode == NHCA_RX_HALF_WRITE,
+		.half = has_frame(opcode),
 		.again = p[40] & RXETH_AGAIN,
 		.src_channel = get_unaligned_be24(p + 41),
 		.src_key = get_unaligned_be32(p + 44),
@@ -85,6 +91,12 @@ void nhca_rxeth_decode(struct nhca_rxeth *x, u8 opcode, const u8 *p)
 	case NHCA_RX_HALF_REQUEST:
 	case NHCA_RX_READ_CHALLENGE:
 		x->reply_pvo = get_unaligned_be64(p);
+		x->token = get_unaligned_be64(p + 8);
+		break;
+	case NHCA_RX_FRAMES_REQUEST:
+	case NHCA_RX_FRAMES_CHALLENGE:
+		x->part = get_unaligned_be32(p);
+		x->number = get_unaligned_be32(p + 4);
 		x->token = get_unaligned_be64(p + 8);
 		break;
 	case NHCA_RX_PROBE:
@@ -134,6 +146,12 @@ unsigned int nhca_rxeth_encode(const struct nhca_rxeth *x, u8 opcode, u8 *p)
 		put_unaligned_be64(x->reply_pvo, p);
 		put_unaligned_be64(x->token, p + 8);
 		return NHCA_RXETH_LEN + NHCA_RX_READ_LEN;
+	case NHCA_RX_FRAMES_REQUEST:
+	case NHCA_RX_FRAMES_CHALLENGE:
+		put_unaligned_be32(x->part, p);
+		put_unaligned_be32(x->number, p + 4);
+		put_unaligned_be64(x->token, p + 8);
+		return NHCA_RXETH_LEN + NHCA_RX_FRAMES_LEN;
 	case NHCA_RX_PROBE:
 	case NHCA_RX_PROBE_CHALLENGE:
 	case NHCA_RX_FENCE:
@@ -199,6 +217,7 @@ bool nhca_rxeth_fits(const struct nhca_rxeth *x, u8 opcode, unsigned int payload
 	case NHCA_RX_READ_DATA:
 		return x->length == nhca_rcxt_packet_len(x->total, x->segment, x->offset);
 	case NHCA_RX_HALF_WRITE:
+	case NHCA_RX_FRAMES_DATA:
 		return x->segment <= NHCA_RX_MAX_PACKET && x->pvo == x->offset &&
 		       x->length == nhca_rcxt_packet_len(x->total, x->segment, x->offset);
 	case NHCA_RX_STATUS:
@@ -212,6 +231,9 @@ bool nhca_rxeth_fits(const struct nhca_rxeth *x, u8 opcode, unsigned int payload
 	case NHCA_RX_THIRD_REQUEST:
 	case NHCA_RX_THIRD_CHALLENGE:
 		return third_notify_ok(x) && part_ok(x);
+	case NHCA_RX_FRAMES_REQUEST:
+	case NHCA_RX_FRAMES_CHALLENGE:
+		return x->segment <= NHCA_RX_MAX_PACKET && part_ok(x);
 	case NHCA_RX_NOTICE:
 	case NHCA_RX_READ_REQUEST:
 	case NHCA_RX_HALF_REQUEST:

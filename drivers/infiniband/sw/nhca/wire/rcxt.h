@@ -16,6 +16,7 @@
 #define NHCA_RXETH_LEN		64
 /* after the RXETH: read request, read challenge, half-send read request */
 #define NHCA_RX_READ_LEN	16
+#define NHCA_RX_FRAMES_LEN	16	/* after the RXETH: half-receive read request, challenge */
 #define NHCA_RX_TOKEN_LEN	8	/* after the RXETH: probe, probe challenge, fence */
 #define NHCA_RX_STATUS_LEN	8	/* after the RXETH: status */
 #define NHCA_RX_GID_LEN		16	/* after the RXETH: third-party payload */
@@ -37,14 +38,16 @@ enum nhca_rx_opcode {
 	NHCA_RX_THIRD_WRITE	= 0xc9,	/* payload whose notice goes to the manager */
 	NHCA_RX_HALF_WRITE	= 0xcc,	/* half-receive write: payload for frames of the FIFO */
 	NHCA_RX_HALF_REQUEST	= 0xcd,	/* half-send read: request for the peer's program */
+	NHCA_RX_FRAMES_REQUEST	= 0xce,	/* half-receive read: request */
+	NHCA_RX_FRAMES_DATA	= 0xcf,	/* half-receive read: payload for frames of the FIFO */
 	/* reserved for other transfers of the reference: nhca never sends them, and drops them */
 	NHCA_RX_BROADCAST_WRITE	= 0xca,	/* payload for all channels that have the rCxt */
-	NHCA_RX_FRAMES_REQUEST	= 0xce,	/* read request whose payload goes into frames */
 	NHCA_RX_CONDITION	= 0xd0,	/* conditional transfers */
 	/* the answer to a request without a valid token: repeat the request with this token */
 	NHCA_RX_READ_CHALLENGE	= 0xd2,
 	NHCA_RX_PROBE_CHALLENGE	= 0xd5,
 	NHCA_RX_THIRD_CHALLENGE	= 0xd8,
+	NHCA_RX_FRAMES_CHALLENGE = 0xde,
 };
 
 /* maximum bytes of a transfer; a longer message is sent as several transfers */
@@ -98,7 +101,8 @@ struct nhca_rcxt_id {
  * @version: NHCA_RXETH_VERSION
  * @notify:  NHCA_RX_NOTIFY_*
  * @status:  status: enum nhca_rx_status
- * @half:    half-receive write: the payload goes into a frame.  Follows from the opcode
+ * @half:    half-receive write, half-receive read data: the payload goes into a frame.  Follows
+ *           from the opcode
  * @again:   read request, probe: the packet answers a challenge, so its receiver sends no other
  *           challenge
  * @length:  bytes of payload of this packet, without pad
@@ -111,25 +115,26 @@ struct nhca_rcxt_id {
  * @tid:     number of the transfer
  * @total:   bytes of the transfer, at most NHCA_RCXT_MAX_LEN
  * @offset:  bytes of the transfer before those of this packet
- * @pvo:     payload: destination of this packet's first byte; half-receive write: equal to @offset;
- *           read request, third-party request, and their challenges: source of the transfer's first
- *           byte; half-send read request: any value, for the peer's program
+ * @pvo:     payload: destination of this packet's first byte; payload with @half: equal to @offset;
+ *           read request, half-receive read request, third-party request, and their challenges:
+ *           source of the transfer's first byte; half-send read request: any value, for the peer's
+ *           program
  * @src_key: lower 32 bits of the key of @src_channel
  * @src_rcxt: rCxt of @src_channel, for answers; packet mode: src_rcxt.index has the upper 32 bits
  *           of the key of @src_channel
  * @cookie:  chosen by the initiator for the program of its peer
  * @reply_pvo: read request, half-send read request, third-party request, and their challenges:
  *           destination of the transfer's first byte
- * @token:   challenge: token for the request; read request, third-party request, probe: token of
- *           the latest challenge from this peer, or 0 if there is none; fence, half-send read
- *           request: 0
+ * @token:   challenge: token for the request; other requests, probe: token of the latest challenge
+ *           from this peer, or 0 if there is none; fence, half-send read request: 0
  * @gid:     third-party request and challenge: GID of the target; third-party payload: GID of the
  *           manager
  * @target_channel: third-party request and challenge, as the following members: QPN of the target
  * @target_key: lower 32 bits of the key of @target_channel
  * @target_rcxt: rCxt of @target_channel
- * @part:    number of bytes to send, from @offset on
- * @number:  number of the request; a repetition for the same transfer has a higher number
+ * @part:    also in half-receive read requests and challenges: number of bytes to send, from
+ *           @offset on
+ * @number:  as @part: number of the request; a repetition for the same transfer has a higher number
  * @have:    status NHCA_RX_ST_DONE or NHCA_RX_ST_PARTIAL: number of packets of the transfer that
  *           have arrived; otherwise 0
  */
