@@ -73,6 +73,8 @@ int nhcadv_query_device(struct ibv_context *context, struct nhcadv_device_attr *
 		attr->caps |= NHCADV_DEVICE_FRAMES;
 	if (to_nctx(context)->features & NHCA_FEATURE_ASK)
 		attr->caps |= NHCADV_DEVICE_ASK;
+	if (to_nctx(context)->features & NHCA_FEATURE_READ_FRAMES)
+		attr->caps |= NHCADV_DEVICE_READ_FRAMES;
 	attr->max_packet = NHCA_FRAME_DATA;
 	attr->max_frames = NHCA_MAX_FRAMES;
 	attr->max_transfer = NHCA_MAX_TRANSFER;

@@ -32,7 +32,8 @@ SAME(data);
 static_assert((int)NHCADV_FRAME_PACKET == NHCA_FRAME_PACKET &&
 	      (int)NHCADV_FRAME_STATUS == NHCA_FRAME_STATUS &&
 	      (int)NHCADV_FRAME_WRITE == NHCA_FRAME_WRITE &&
-	      (int)NHCADV_FRAME_REQUEST == NHCA_FRAME_REQUEST, "kinds of frames");
+	      (int)NHCADV_FRAME_REQUEST == NHCA_FRAME_REQUEST &&
+	      (int)NHCADV_FRAME_READ == NHCA_FRAME_READ, "kinds of frames");
 static_assert(sizeof(struct nhcadv_request) == sizeof(struct nhca_frame_request) &&
 	      offsetof(struct nhcadv_request, reply_pvo) ==
 	      offsetof(struct nhca_frame_request, reply_pvo), "requests");

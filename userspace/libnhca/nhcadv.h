@@ -39,6 +39,7 @@ enum nhcadv_device_caps {
 	NHCADV_DEVICE_PART	= 1 << 5,	/* half-send writes: nhcadv_wr_part() */
 	NHCADV_DEVICE_FRAMES	= 1 << 6,	/* half-receive writes: nhcadv_wr_write_frames() */
 	NHCADV_DEVICE_ASK	= 1 << 7,	/* half-send reads: nhcadv_wr_ask() */
+	NHCADV_DEVICE_READ_FRAMES = 1 << 8,	/* half-receive reads: nhcadv_wr_read_frames() */
 };
 
 /**
@@ -508,6 +509,11 @@ struct nhcadv_qp_ex {
 	void (*wr_answer)(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
 			  const struct nhcadv_transfer *transfer, uint32_t offset, size_t num_buf,
 			  const struct ibv_data_buf *buf_list);
+	void (*wr_read_frames)(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
+			       const struct nhcadv_transfer *transfer, uint32_t length);
+	void (*wr_read_frames_again)(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
+				     const struct nhcadv_transfer *transfer, uint32_t offset,
+				     uint32_t length);
 };
 
 /**

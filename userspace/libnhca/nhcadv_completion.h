@@ -105,6 +105,7 @@ enum nhcadv_frame_kind {
 	NHCADV_FRAME_STATUS	= 2,	/* answer to nhcadv_wr_probe() or nhcadv_wr_fence() */
 	NHCADV_FRAME_WRITE	= 3,	/* a packet of nhcadv_wr_write_frames() */
 	NHCADV_FRAME_REQUEST	= 4,	/* a request of nhcadv_wr_ask() */
+	NHCADV_FRAME_READ	= 5,	/* a packet of nhcadv_wr_read_frames() */
 };
 
 /* nhcadv_frame.status: state of the transfer at the rCxt that was probed or fenced */
@@ -130,12 +131,12 @@ enum nhcadv_transfer_status {
  * @src_key: key of the peer's channel; in other kinds than NHCADV_FRAME_PACKET, only the lower 32
  *           bits of the key
  * @src_rcxt: status: rCxt of the peer, which was probed or fenced, or which refused a transfer;
- *           write, request: rCxt of the peer
- * @rcxt:    status, write, request: rCxt of this channel
+ *           write, request, read: rCxt of the peer
+ * @rcxt:    status, write, request, read: rCxt of this channel
  * @tid, @total, @segment: status: as the probe named them; after a fence only @tid is valid.
- *           Write, request: those of the transfer
+ *           Write, request, read: those of the transfer
  * @offset:  status: offset in the transfer of the first packet that @data describes, in bytes;
- *           write: offset of @data
+ *           write, read: offset of @data
  * @cookie:  cookie of the packet; in a status, the cookie of the probe, or the wr_id of the fence
  * @received: status: number of packets of the transfer that the peer has received
  * @src_channel: QP number of the peer's channel

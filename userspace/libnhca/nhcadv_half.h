@@ -118,6 +118,34 @@ static inline void nhcadv_wr_answer(struct nhcadv_qp_ex *qp, const struct nhcadv
 	qp->wr_answer(qp, peer, transfer, offset, num_buf, buf_list);
 }
 
+/*
+ * Half-receive read: each packet goes into one frame NHCADV_FRAME_READ of the receive FIFO of this
+ * end, and not into memory.  The frame has the packet's offset; frames come in any order, each
+ * once.  The call requests the first @length bytes: a multiple of the segment, or transfer->total.
+ * local_pvo is 0, and segment at most NHCADV_FRAME_DATA.  A packet that finds the FIFO full is
+ * dropped, and counts as not received.  So request at most as many packets as the FIFO has room
+ * for, and the others, or those that are missing, with nhcadv_wr_read_frames_again().
+ * NHCADV_WC_READ says that each packet has got its frame.  Both ends need
+ * NHCADV_DEVICE_READ_FRAMES; a peer without it drops the request.
+ */
+static inline void nhcadv_wr_read_frames(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
+					 const struct nhcadv_transfer *transfer, uint32_t length)
+{
+	qp->wr_read_frames(qp, peer, transfer, length);
+}
+
+/*
+ * Request @length bytes of nhcadv_wr_read_frames(), from @offset on; both as for
+ * nhcadv_wr_retransmit().
+ */
+static inline void nhcadv_wr_read_frames_again(struct nhcadv_qp_ex *qp,
+					       const struct nhcadv_peer *peer,
+					       const struct nhcadv_transfer *transfer,
+					       uint32_t offset, uint32_t length)
+{
+	qp->wr_read_frames_again(qp, peer, transfer, offset, length);
+}
+
 #ifdef __cplusplus
 }
 #endif

@@ -291,20 +291,27 @@ static bool has_feature(struct nhcadv_qp_ex *dv, uint32_t feature)
 	return false;
 }
 
-/* Return: the description of a half-receive write, or NULL after an error */
-static struct nhca_rcxt_wr *begin_frames(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer,
-					 const struct nhcadv_transfer *transfer)
+/*
+ * Build the request of a half-receive write or read.
+ * @fifo_pvo: the PVO of the end that has the FIFO, which has no memory of the transfer
+ * Return: the description of the transfer, or NULL after an error.
+ */
+static struct nhca_rcxt_wr *begin_frames(struct nhcadv_qp_ex *dv, enum nhca_wr_opcode opcode,
+					 const struct nhcadv_peer *peer,
+					 const struct nhcadv_transfer *transfer,
+					 uint64_t fifo_pvo)
 {
-	struct nhca_qp *qp = &to_channel(dv)->qp;
+	uint32_t feature = opcode == NHCA_WR_CH_READ ? NHCA_FEATURE_READ_FRAMES :
+						       NHCA_FEATURE_FRAMES;
 	struct nhca_rcxt_wr *wr;
 
-	if (!has_feature(dv, NHCA_FEATURE_FRAMES))
+	if (!has_feature(dv, feature))
 		return NULL;
-	if (transfer->remote_pvo || transfer->segment > NHCA_FRAME_DATA) {
-		nhca_wr_fail(qp, EINVAL);
+	if (fifo_pvo || transfer->segment > NHCA_FRAME_DATA) {
+		nhca_wr_fail(&to_channel(dv)->qp, EINVAL);
 		return NULL;
 	}
-	wr = begin_transfer(dv, NHCA_WR_CH_WRITE, peer, transfer);
+	wr = begin_transfer(dv, opcode, peer, transfer);
 	if (wr)
 		wr->flags = NHCA_RCXT_WR_FRAMES;
 	return wr;
@@ -313,7 +320,8 @@ static struct nhca_rcxt_wr *begin_frames(struct nhcadv_qp_ex *dv, const struct n
 static void wr_write_frames(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer,
 			    const struct nhcadv_transfer *transfer)
 {
-	struct nhca_rcxt_wr *wr = begin_frames(dv, peer, transfer);
+	struct nhca_rcxt_wr *wr = begin_frames(dv, NHCA_WR_CH_WRITE, peer, transfer,
+					       transfer->remote_pvo);
 
 	if (wr)
 		wr->length = transfer->total;
@@ -323,7 +331,36 @@ static void wr_frames_again(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *p
 			    const struct nhcadv_transfer *transfer, uint32_t offset,
 			    uint32_t length)
 {
-	struct nhca_rcxt_wr *wr = begin_frames(dv, peer, transfer);
+	struct nhca_rcxt_wr *wr = begin_frames(dv, NHCA_WR_CH_WRITE, peer, transfer,
+					       transfer->remote_pvo);
+
+	if (wr)
+		put_part(dv, wr, transfer, offset, length);
+}
+
+static void wr_read_frames(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer,
+			   const struct nhcadv_transfer *transfer, uint32_t length)
+{
+	struct nhca_rcxt_wr *wr = begin_frames(dv, NHCA_WR_CH_READ, peer, transfer,
+					       transfer->local_pvo);
+
+	if (!wr)
+		return;
+	/* if the kernel chooses the segment, only the whole read is a known number of packets */
+	if (length != transfer->total &&
+	    (!length || length > transfer->total || !transfer->segment ||
+	     length % transfer->segment))
+		nhca_wr_fail(&to_channel(dv)->qp, EINVAL);
+	else
+		wr->length = length;
+}
+
+static void wr_read_frames_again(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer,
+				 const struct nhcadv_transfer *transfer, uint32_t offset,
+				 uint32_t length)
+{
+	struct nhca_rcxt_wr *wr = begin_frames(dv, NHCA_WR_CH_READ, peer, transfer,
+					       transfer->local_pvo);
 
 	if (wr)
 		put_part(dv, wr, transfer, offset, length);
@@ -449,6 +486,8 @@ void nhca_wr_set_channel_ops(struct nhca_channel *ch)
 		.wr_ask = wr_ask,
 		.wr_ask_again = wr_ask_again,
 		.wr_answer = wr_answer,
+		.wr_read_frames = wr_read_frames,
+		.wr_read_frames_again = wr_read_frames_again,
 	};
 }
 

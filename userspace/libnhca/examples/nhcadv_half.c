@@ -3,10 +3,12 @@
  * nhcadv_half DEVICE [GID-INDEX]: half transfers.  A writer sends a column of a matrix, whose bytes
  * are neither contiguous nor registered, into the memory of a peer (half-send write).  Then it
  * writes a vector, and the peer adds each packet to its own vector when the packet arrives in its
- * receive FIFO (half-receive write).  At last the peer asks for another column, which the writer
- * gathers (half-send read).  Here both are channels of the same device; usually they are on two
- * hosts, and exchange what struct end has by other means.  If the end that sends does not get its
- * completion in time, it probes the other end, and sends the missing packets again.
+ * receive FIFO (half-receive write).  Then the peer asks for another column, which the writer
+ * gathers (half-send read), and at last it reads the vector once more into its FIFO, and adds it,
+ * while the writer's program does nothing (half-receive read).  Here both are channels of the same
+ * device; usually they are on two hosts, and exchange what struct end has by other means.  If the
+ * end that sends does not get its completion in time, it probes the other end, and sends the
+ * missing packets again.
  *
  *	cc -o nhcadv_half nhcadv_half.c -lnhca -libverbs
  */
@@ -96,7 +98,8 @@ static void make(struct end *end, struct ibv_context *context, struct ibv_pd *pd
 	if (!end->vector)
 		err(1, "calloc");
 	end->mem = nhcadv_reg_job_mem(context, job, end->vector, LENGTH,
-				      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+				      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
+				      IBV_ACCESS_REMOTE_WRITE);
 	if (!end->mem)
 		err(1, "nhcadv_reg_job_mem");
 }
@@ -340,6 +343,67 @@ static void read_answer(struct end *reader, const struct nhcadv_peer *writer_pee
 	}
 }
 
+/* ---- the peer reads into its FIFO ---- */
+
+static bool has[PACKETS];	/* packets of the read that had a frame */
+
+/*
+ * Request packets that are missing, from the first one on, at most as many as the FIFO has room
+ * for.  @first: it is the first request of the read
+ */
+static void request(struct end *reader, const struct nhcadv_peer *peer,
+		    const struct nhcadv_transfer *t, bool first)
+{
+	uint32_t i = 0, end, length;
+
+	while (has[i])
+		i++;
+	for (end = i + 1; end < PACKETS && end - i < FRAMES && !has[end];)
+		end++;
+	length = (end == PACKETS ? LENGTH : end * SEGMENT) - i * SEGMENT;
+	ibv_wr_start(reader->qpx);
+	reader->qpx->wr_flags = 0;
+	if (first)
+		nhcadv_wr_read_frames(reader->dv, peer, t, length);
+	else
+		nhcadv_wr_read_frames_again(reader->dv, peer, t, i * SEGMENT, length);
+	check(ibv_wr_complete(reader->qpx), "a read to frames");
+}
+
+static void read_frames(struct end *reader, const struct nhcadv_peer *peer,
+			const struct nhcadv_transfer *t)
+{
+	const struct nhcadv_frame *frame;
+	uint32_t index, frames = 0, i;
+	int tries = 0, wait = 0, kind;
+
+	request(reader, peer, t, true);
+	while (frames < PACKETS) {
+		kind = poll_kind(reader, &index);
+		if (kind == NHCADV_WC_FRAME) {
+			frame = nhcadv_frame(reader->qp, index);
+			if (frame->kind == NHCADV_FRAME_READ && frame->tid == t->tid) {
+				for (i = 0; i < frame->length / sizeof(double); i++)
+					sum[frame->offset / sizeof(double) + i] +=
+						((const double *)frame->data)[i];
+				has[frame->offset / SEGMENT] = true;
+				frames++;
+				/* all packets of the request have come: request the next ones */
+				if (frames % FRAMES == 0 && frames < PACKETS)
+					wait = TIMEOUT_MS;
+			}
+			check(nhcadv_release_frame(reader->qp, index), "nhcadv_release_frame");
+		} else if (kind < 0 && ++wait < TIMEOUT_MS) {
+			poll(NULL, 0, 1);
+		} else if (kind < 0) {
+			if (++tries > TRIES)
+				errx(1, "the read did not complete in time");
+			request(reader, peer, t, false);
+			wait = 0;
+		}
+	}
+}
+
 int main(int argc, char **argv)
 {
 	struct ibv_ah_attr ah_attr = { .is_global = 1, .port_num = 1, .grh.hop_limit = 64 };
@@ -357,7 +421,7 @@ int main(int argc, char **argv)
 	context = open_device(argv[1]);
 	check(nhcadv_query_device(context, &attr), "nhcadv_query_device");
 	if (!(attr.caps & NHCADV_DEVICE_PART) || !(attr.caps & NHCADV_DEVICE_FRAMES) ||
-	    !(attr.caps & NHCADV_DEVICE_ASK))
+	    !(attr.caps & NHCADV_DEVICE_ASK) || !(attr.caps & NHCADV_DEVICE_READ_FRAMES))
 		errx(1, "%s: the driver has no half transfers", argv[1]);
 	ah_attr.grh.sgid_index = argc > 2 ? atoi(argv[2]) : 0;
 	check(ibv_query_gid(context, 1, ah_attr.grh.sgid_index, &ah_attr.grh.dgid),
@@ -412,6 +476,16 @@ int main(int argc, char **argv)
 		if (to.vector[i] != matrix[i][ASKED])
 			errx(1, "row %u of the answer is wrong", i);
 	printf("a column of %u numbers was gathered for a reader\n", ROWS);
+
+	/* half-receive read: the peer adds the vector once more */
+	t.tid = 4;
+	t.local_pvo = 0;
+	t.remote_pvo = writer.mem->pvo;
+	read_frames(&to, &back, &t);
+	for (i = 0; i < ROWS; i++)
+		if (sum[i] != 1 + i)
+			errx(1, "sum %u is wrong after the read", i);
+	printf("a vector of %u numbers was read and added\n", ROWS);
 
 	unmake(&writer);
 	unmake(&to);

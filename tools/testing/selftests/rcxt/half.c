@@ -5,9 +5,9 @@
  *	half -d DEVICE -g GID-INDEX -p TCP-PORT [-n TRANSFERS] [HOST]
  *
  * With HOST, the program is the initiator: it writes from scattered buffers (half-send), writes to
- * frames (half-receive), and reads what the target's program gathers (half-send).  The other one is
- * the target: it checks each byte, and that each packet has exactly one frame and each transfer one
- * completion.
+ * frames (half-receive), reads what the target's program gathers (half-send), and reads memory of
+ * the target into frames (half-receive).  The other one is the target.  Both check each byte, and
+ * that each packet has exactly one frame and each transfer one completion.
  */
 #include <getopt.h>
 
@@ -25,7 +25,7 @@
 #define NAME		0xfeedfacecafe0000	/* plus tid: what the initiator asks for */
 #define AT		64		/* place of the bytes in the memory of both ends */
 
-enum what { PARTS = 1, TO_FRAMES, ASK, QUIT };
+enum what { PARTS = 1, TO_FRAMES, ASK, FROM_MEMORY, QUIT };
 
 /* What the initiator tells the target before each transfer */
 struct order {
@@ -35,6 +35,7 @@ struct order {
 static struct channel c;
 static uint64_t probes, repeats, asks, lost_notices;
 static uint32_t ended_by_status;	/* latest tid whose end a status has told */
+static bool got[OVERLOAD];		/* packets of the transfer that have had a frame */
 
 static uint32_t packets(const struct nhcadv_transfer *t)
 {
@@ -44,6 +45,35 @@ static uint32_t packets(const struct nhcadv_transfer *t)
 static uint32_t length_at(const struct nhcadv_transfer *t, uint32_t offset)
 {
 	return t->total - offset < t->segment ? t->total - offset : t->segment;
+}
+
+/* ---- the end that reads frames ---- */
+
+/* Check a frame of the transfer, which must be the first one of its packet. */
+static void check_frame(const struct order *o, uint32_t index)
+{
+	const struct nhcadv_frame *f = nhcadv_frame(c.qp, index);
+	uint32_t kind = o->what == TO_FRAMES ? NHCADV_FRAME_WRITE : NHCADV_FRAME_READ;
+	uint32_t packet, i;
+
+	must(f);
+	if (f->kind != kind || f->tid != o->tid || f->total != o->total ||
+	    f->segment != o->segment || f->offset % o->segment || f->cookie != o->tid ||
+	    f->rcxt != c.here.rcxts[0] || f->src_rcxt != c.there.rcxts[0] ||
+	    f->src_channel != c.there.qpn || f->src_key != (uint32_t)c.there.key)
+		die("tid %u: a frame of kind %u, tid %u, offset %u of %u", o->tid, f->kind, f->tid,
+		    f->offset, f->total);
+	packet = f->offset / o->segment;
+	if (packet >= OVERLOAD || got[packet])
+		die("tid %u: packet %u has a second frame", o->tid, packet);
+	got[packet] = true;
+	i = o->total - f->offset;
+	if (f->length != (i < o->segment ? i : o->segment))
+		die("tid %u: packet %u has %u bytes", o->tid, packet, f->length);
+	for (i = 0; i < f->length; i++)
+		if (f->data[i] != pattern(o->tid, f->offset + i))
+			die("tid %u: byte %u is wrong", o->tid, f->offset + i);
+	verb(nhcadv_release_frame(c.qp, index));
 }
 
 /* ---- the end that sends ---- */
@@ -285,6 +315,95 @@ static void ask_goes(uint32_t total, bool full)
 	expect_nothing(c.scq, 0, "after a read");
 }
 
+/* Request packets @first to @end - 1 of a read to frames. */
+static void post_request(const struct nhcadv_transfer *t, uint32_t first, uint32_t end, bool again)
+{
+	uint32_t offset = first * t->segment;
+	uint32_t length = (end == packets(t) ? t->total : end * t->segment) - offset;
+
+	start(&c, t->tid, 0);
+	if (again)
+		nhcadv_wr_read_frames_again(c.dv, &c.peer, t, offset, length);
+	else
+		nhcadv_wr_read_frames(c.dv, &c.peer, t, length);
+	verb(ibv_wr_complete(c.qpx));
+}
+
+/* Request the first packets that are missing, at most @most of them. */
+static void request_missing(const struct nhcadv_transfer *t, uint32_t most)
+{
+	uint32_t first = 0, end, n = packets(t);
+
+	while (first < n && got[first])
+		first++;
+	if (first == n)
+		return;
+	for (end = first + 1; end < n && end - first < most && !got[end];)
+		end++;
+	post_request(t, first, end, true);
+	repeats += end - first;
+}
+
+/*
+ * Read memory of the target into frames.  @slow: the read has ten times as many packets as the
+ * FIFO; the first request is for all of them, and this end reads slowly.
+ */
+static void read_goes(uint32_t total, bool slow)
+{
+	struct nhcadv_transfer t = transfer(&c, 0, AT, total, NHCADV_NOTIFY_INITIATOR |
+					    NHCADV_NOTIFY_TARGET);
+	struct order order = { .what = FROM_MEMORY, .tid = t.tid, .slow = slow };
+	uint64_t end = now_ns() + GIVE_UP_S * 1000000000ULL, ask;
+	uint32_t frames = 0, most = FRAMES / 2;
+	bool complete = false;
+	struct done d;
+	char ok;
+
+	if (slow)
+		t.total = OVERLOAD * t.segment - 5;
+	t.local_pvo = 0;
+	t.cookie = t.tid;
+	order.total = t.total;
+	order.segment = t.segment;
+	memset(c.buf, 0, MEMORY);
+	memset(got, 0, sizeof(got));
+	tell(&order, sizeof(order));
+	hear(&ok, 1);
+	post_request(&t, 0, slow || packets(&t) < most ? packets(&t) : most, false);
+	ask = now_ns() + ASK_MS * 1000000ULL;
+	while (!complete || frames < packets(&t)) {
+		if (now_ns() > end)
+			die("tid %u: %u packets of %u bytes came", t.tid, frames, t.total);
+		if (poll_done(c.rcq, &d)) {
+			if (d.status || d.kind != NHCADV_WC_FRAME)
+				die("tid %u: completion %#x", t.tid, d.kind);
+			/* an answer to a probe of an earlier transfer */
+			if (nhcadv_frame(c.qp, d.frame)->kind == NHCADV_FRAME_STATUS) {
+				verb(nhcadv_release_frame(c.qp, d.frame));
+				continue;
+			}
+			check_frame(&order, d.frame);
+			if (slow && ++frames % 8 == 0)
+				usleep(2000);
+			else if (!slow && ++frames % most == 0)
+				ask = 0;
+			continue;
+		}
+		if (!complete && has_read(&t)) {
+			complete = true;
+			continue;
+		}
+		if (now_ns() < ask)
+			continue;
+		request_missing(&t, most);
+		ask = now_ns() + ASK_MS * 1000000ULL;
+	}
+	if (differs(c.buf, MEMORY, 0) >= 0)
+		die("tid %u: a read to frames has written memory", t.tid);
+	hear(&ok, 1);
+	expect_nothing(c.scq, 0, "after a read to frames");
+}
+
 static void refuse(const char *what, int want)
 {
 	int got = ibv_wr_complete(c.qpx);
@@ -339,6 +458,18 @@ static void test_arguments(void)
 	start(&c, 0, 0);
 	nhcadv_wr_answer(c.dv, &c.peer, &t, 0, 1, &buf);
 	refuse("an answer that notifies", EINVAL);
+	t.local_pvo = AT;
+	start(&c, 0, 0);
+	nhcadv_wr_read_frames(c.dv, &c.peer, &t, 64);
+	refuse("a read to frames with a PVO", EINVAL);
+	t.local_pvo = 0;
+	t.total = 256;
+	start(&c, 0, 0);
+	nhcadv_wr_read_frames(c.dv, &c.peer, &t, 65);
+	refuse("a read of a part of a packet", EINVAL);
+	start(&c, 0, 0);
+	nhcadv_wr_read_frames_again(c.dv, &c.peer, &t, 192, 128);
+	refuse("a read beyond the end", EINVAL);
 	t.segment = 0;
 	start(&c, 0, 0);
 	nhcadv_wr_ask_again(c.dv, &c.peer, &t);
@@ -369,6 +500,12 @@ static void initiate(uint32_t transfers)
 	for (i = 0; i < 3; i++)
 		ask_goes(rnd() % (MOST * segment), true);
 	ktap_ok("a request that finds the FIFO full is accepted later");
+	for (i = 0; i < transfers; i++)
+		read_goes(i % 16 ? rnd() % (MOST * segment) : 0, false);
+	ktap_ok("each packet of a read gets exactly one frame");
+	for (i = 0; i < 3; i++)
+		read_goes(0, true);
+	ktap_ok("a read of ten times the FIFO arrives at a reader that is slow");
 	tell(&quit, sizeof(quit));
 	printf("# %u transfers of each form, %" PRIu64 " probes, %" PRIu64 " packets and %" PRIu64
 	       " requests repeated, %" PRIu64 " notices lost\n", transfers, probes, repeats, asks,
@@ -376,34 +513,6 @@ static void initiate(uint32_t transfers)
 }
 
 /* ---- the target ---- */
-
-static bool got[OVERLOAD];
-
-/* Check a frame of the transfer, which must be the first one of its packet. */
-static void check_frame(const struct order *o, uint32_t index)
-{
-	const struct nhcadv_frame *f = nhcadv_frame(c.qp, index);
-	uint32_t packet, i;
-
-	must(f);
-	if (f->kind != NHCADV_FRAME_WRITE || f->tid != o->tid || f->total != o->total ||
-	    f->segment != o->segment || f->offset % o->segment || f->cookie != o->tid ||
-	    f->rcxt != c.here.rcxts[0] || f->src_rcxt != c.there.rcxts[0] ||
-	    f->src_channel != c.there.qpn || f->src_key != (uint32_t)c.there.key)
-		die("tid %u: a frame of kind %u, tid %u, offset %u of %u", o->tid, f->kind, f->tid,
-		    f->offset, f->total);
-	packet = f->offset / o->segment;
-	if (packet >= OVERLOAD || got[packet])
-		die("tid %u: packet %u has a second frame", o->tid, packet);
-	got[packet] = true;
-	i = o->total - f->offset;
-	if (f->length != (i < o->segment ? i : o->segment))
-		die("tid %u: packet %u has %u bytes", o->tid, packet, f->length);
-	for (i = 0; i < f->length; i++)
-		if (f->data[i] != pattern(o->tid, f->offset + i))
-			die("tid %u: byte %u is wrong", o->tid, f->offset + i);
-	verb(nhcadv_release_frame(c.qp, index));
-}
 
 /* Begin to answer the request in frame @f.  Return: the transfer. */
 static struct nhcadv_transfer take_request(const struct order *o, const struct nhcadv_frame *f)
@@ -481,6 +590,55 @@ static void answer_goes(const struct order *o)
 	memset(c.buf + AT, 0, o->total);
 }
 
+/*
+ * The kernel answers the read to frames.  Wait for its end, and check that the program gets nothing
+ * else.  The notice may be lost, so ask the reader as well.
+ */
+static void wait_reader(const struct order *o)
+{
+	struct nhcadv_transfer t = transfer(&c, 0, AT, o->total, 0);
+	uint64_t end = now_ns() + GIVE_UP_S * 1000000000ULL;
+	uint64_t ask = now_ns() + 5 * ASK_MS * 1000000ULL;
+	const struct nhcadv_frame *f;
+	bool complete = false;
+	struct done d;
+
+	t.tid = o->tid;
+	t.segment = o->segment;
+	while (!complete) {
+		if (now_ns() > end)
+			die("tid %u: the read does not end", o->tid);
+		if (now_ns() > ask) {
+			post_probe(&c, &t, 0, 0);
+			ask = now_ns() + ASK_MS * 1000000ULL;
+		}
+		if (!poll_done(c.rcq, &d))
+			continue;
+		if (d.status)
+			die("tid %u: %s", o->tid, ibv_wc_status_str(d.status));
+		if (d.kind == NHCADV_WC_REMOTE_READ) {
+			complete = d.tid == o->tid && d.byte_len == o->total;
+			if (!complete && d.tid != ended_by_status)
+				die("tid %u: notice of tid %u", o->tid, d.tid);
+			continue;
+		}
+		must(d.kind == NHCADV_WC_FRAME);
+		must(f = nhcadv_frame(c.qp, d.frame));
+		/* also messages of flood() that the network has delayed */
+		must(f->kind == NHCADV_FRAME_STATUS || f->kind == NHCADV_FRAME_PACKET);
+		if (f->kind == NHCADV_FRAME_STATUS && f->tid == o->tid &&
+		    f->status == NHCADV_TRANSFER_COMPLETE) {
+			complete = true;
+			ended_by_status = o->tid;
+		}
+		verb(nhcadv_release_frame(c.qp, d.frame));
+	}
+	start(&c, 0, 0);
+	nhcadv_wr_cancel(c.dv, t.local_rcxt, t.tid);
+	verb(ibv_wr_complete(c.qpx));
+	memset(c.buf + AT, 0, o->total);
+}
+
 static void serve(void)
 {
 	uint32_t frames, want;
@@ -493,9 +651,14 @@ static void serve(void)
 		if (o.what == QUIT)
 			return;
 		memset(got, 0, sizeof(got));
-		if (o.what == ASK)
+		if (o.what == ASK || o.what == FROM_MEMORY)
 			paint(c.buf + AT, o.total, o.tid);
 		tell(&ok, 1);
+		if (o.what == FROM_MEMORY) {
+			wait_reader(&o);
+			tell(&ok, 1);
+			continue;
+		}
 		if (o.what == ASK) {
 			answer_goes(&o);
 			tell(&ok, 1);
@@ -558,7 +721,7 @@ int main(int argc, char **argv)
 	say_hello();
 	verb(nhcadv_query_device(context, &attr));
 	if (!(attr.caps & NHCADV_DEVICE_PART) || !(attr.caps & NHCADV_DEVICE_FRAMES) ||
-	    !(attr.caps & NHCADV_DEVICE_ASK))
+	    !(attr.caps & NHCADV_DEVICE_ASK) || !(attr.caps & NHCADV_DEVICE_READ_FRAMES))
 		die("the device has no half transfers");
 	rnd_state = 0x4a1f;
 	channel_open(&c, FRAMES);

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: half transfers: writes from scattered buffers, writes whose packets each get exactly one frame, and reads that the peer's program answers, also when packets are lost, repeated and reordered
+# purpose: half transfers: writes from scattered buffers, writes and reads whose packets each get exactly one frame, and reads that the peer's program answers, also when packets are lost, repeated and reordered
 # tier: check
 # lab: --nodes 2 --timeout 600 --env TRANSFERS=100
 # lab whole: --machine uml --nodes 2 --timeout 7200 --env TRANSFERS=10000
