@@ -148,8 +148,9 @@ static void event_came(struct nhcadv_msg_ep *ep, const struct port_event *event)
 	if (event->kind == PORT_FRAME) {
 		if (event->frame->kind == NHCADV_FRAME_STATUS)
 			status_came(ep, event->frame);
-		else
+		else if (event->frame->kind == NHCADV_FRAME_PACKET)
 			msg_frame_came(ep, event->frame);
+		/* frames of half transfers are not packets of a library: ignore them */
 		return;
 	}
 	route = slot < ep->num_routes ? ep->routes[slot] : NULL;
