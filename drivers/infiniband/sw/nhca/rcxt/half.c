@@ -53,8 +53,10 @@ int nhca_rcxt_begin_part(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 
 		case NHCA_RCXT_WAITING:
 			return 0;
 		case NHCA_RCXT_RELEASING:
-		case NHCA_RCXT_DONE:
 			return -EALREADY;
+		case NHCA_RCXT_DONE:
+			/* a peer's transfer may have the tid that the program has chosen */
+			return rc->own_write ? -EALREADY : -EINVAL;
 		default:
 			return -EINVAL;
 		}
@@ -75,9 +77,11 @@ int nhca_rcxt_begin_answer(const struct nhca_rcxt *rc, struct nhca_rxeth *x)
 {
 	if (x->tid != rc->tid || !nhca_rcxt_sizes_agree(rc, x->total, x->segment))
 		return -EINVAL;
+	if (!rc->program)
+		return -EINVAL;
 	if (rc->state == NHCA_RCXT_DONE)
 		return -EALREADY;
-	if (rc->state != NHCA_RCXT_ANSWERED || !rc->program)
+	if (rc->state != NHCA_RCXT_ANSWERED)
 		return -EINVAL;
 	x->notify = rc->notify;
 	return 0;
@@ -97,9 +101,11 @@ int nhca_rcxt_ask_again(const struct nhca_rcxt *rc, u32 tid, u32 total, u32 segm
 {
 	if (tid != rc->tid || !nhca_rcxt_sizes_agree(rc, total, segment))
 		return -EINVAL;
+	if (!rc->program)
+		return -EINVAL;
 	if (rc->state == NHCA_RCXT_DONE)
 		return -EALREADY;
-	return rc->state == NHCA_RCXT_READING && rc->program && rc->pvo == pvo ? 0 : -EINVAL;
+	return rc->state == NHCA_RCXT_READING && rc->pvo == pvo ? 0 : -EINVAL;
 }
 
 /* ---- half-receive reads ---- */

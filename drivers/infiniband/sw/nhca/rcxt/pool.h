@@ -112,6 +112,7 @@ enum nhca_rcxt_state {
  *           ANSWERED: into frames of the reader, which may request parts again
  * @program: half-send read: READING: the program of the peer sends the payload; ANSWERED: the
  *           program of the rCxt's own channel sends it by work requests
+ * @own_write: the transfer with @tid is a write that the channel has begun
  * @uid:     user against whose limits the rCxt counts, or NHCA_RCXT_NO_USER
  * @pvo:     READING, RECEIVING: destination of the transfer's first byte; FORWARDING, FORWARDED;
  *           half-receive read: ANSWERING, ANSWERED: source of the transfer's first byte
@@ -155,6 +156,7 @@ struct nhca_rcxt {
 	u8 making:1;
 	u8 half:1;
 	u8 program:1;
+	u8 own_write:1;
 	u32 uid;
 	union {
 		u64 pvo;

@@ -76,6 +76,7 @@ void nhca_rcxt_start(struct nhca_rcxt *rc, enum nhca_rcxt_state state, u32 tid, 
 	rc->noticed = false;
 	rc->half = false;
 	rc->program = false;
+	rc->own_write = state == NHCA_RCXT_SENDING || state == NHCA_RCXT_WAITING;
 }
 
 /*

@@ -331,8 +331,9 @@ int nhca_rcxt_begin_write(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32
  * job memory (nhca_rcxt_begin_again()).
  * Context: any, rCxt's lock.
  * Return: 0: the caller sends the packet; the rCxt is WAITING for the notice, or SENDING;
- * -EALREADY: the transfer is complete; -EINVAL: also: the sizes differ from those of the write, or
- * the write with this tid was canceled; other errors as nhca_rcxt_begin_write().
+ * -EALREADY: the write is complete; -EINVAL: also: the sizes differ from those of the write, the
+ * write with this tid was canceled, or the rCxt has another transfer with this tid; other errors as
+ * nhca_rcxt_begin_write().
  */
 int nhca_rcxt_begin_part(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 tid, u32 total,
 			 u32 segment, u8 notify, u64 cookie, u32 zcopy);

@@ -224,6 +224,31 @@ static void part_refused(struct kunit *test)
 }
 
 /*
+ * A transfer of the peer that is complete has the tid and the sizes of a part: the part is refused,
+ * because the write that the program wants to begin is not complete.
+ */
+static void part_same_tid(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct chan *a = p->end[0].chan, *b = p->end[1].chan;
+	const u32 len = 2 * PAIR_SEG;
+
+	chan_transfer(b, NHCA_WR_CH_WRITE, 5, len, BOTH);
+	pair_settle(test);
+	KUNIT_ASSERT_EQ(test, (u32)chan_rcxt(a, 0)->state, (u32)NHCA_RCXT_DONE);
+	KUNIT_EXPECT_EQ(test, post(test, a, 5, len, 0, IB_WC_LOC_QP_OP_ERR), EINVAL);
+	chan_transfer(b, NHCA_WR_CH_READ, 6, len, BOTH);
+	pair_settle(test);
+	KUNIT_ASSERT_EQ(test, (u32)chan_rcxt(a, 0)->state, (u32)NHCA_RCXT_DONE);
+	KUNIT_EXPECT_EQ(test, post(test, a, 6, len, 0, IB_WC_LOC_QP_OP_ERR), EINVAL);
+	KUNIT_EXPECT_EQ(test, post(test, a, 7, len, 0, IB_WC_SUCCESS), 0);
+	KUNIT_EXPECT_EQ(test, post(test, a, 7, len, 1, IB_WC_SUCCESS), 0);
+	pair_settle(test);
+	chan_expect(test, a, NHCA_WC_CH_WRITE, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, post(test, a, 7, len, 1, IB_WC_SUCCESS), EALREADY);
+}
+
+/*
  * A part waits while the rCxt answers a read of the peer.  A write on another rCxt passes it, and
  * the next part of the same write does not.
  */
@@ -458,6 +483,7 @@ static struct kunit_case part_cases[] = {
 	KUNIT_CASE(part_is_copied),
 	KUNIT_CASE(part_lost),
 	KUNIT_CASE(part_refused),
+	KUNIT_CASE(part_same_tid),
 	KUNIT_CASE(part_waits),
 	KUNIT_CASE(part_malformed),
 	KUNIT_CASE(part_longest),
