@@ -146,6 +146,7 @@ static void event_came(struct nhcadv_msg_ep *ep, const struct port_event *event)
 	struct msg_lane *lane;
 
 	if (event->kind == PORT_FRAME) {
+		/* A half-receive write is no message: it names only half of the key. */
 		if (event->frame->kind == NHCADV_FRAME_STATUS)
 			status_came(ep, event->frame);
 		else if (event->frame->kind == NHCADV_FRAME_PACKET)

@@ -468,15 +468,10 @@ static uint32_t forged, forge_left;
 /* Replace a field of the first GRANTs of node 1 by an invalid value. */
 static bool forge(struct sim_packet *p)
 {
-	uint8_t *grant;
-	uint32_t header;
+	uint8_t *grant = p->data + 72;
 
 	/* an answer of an adapter has no data */
-	if (p->kind != SIM_PACKET || p->length < 2)
-		return false;
-	header = p->data[0] == 1 ? 64 : 72;
-	grant = p->data + header;
-	if (p->length < header + 40 || p->data[1] != 4 ||
+	if (p->kind != SIM_PACKET || p->length < 72 + 48 || p->data[1] != 4 ||
 	    memcmp(&p->from, &world.nodes[1].devices[0]->gid, 16) || !forge_left)
 		return false;
 	forge_left--;
@@ -493,9 +488,15 @@ static bool forge(struct sim_packet *p)
 		/* The GID of another node */
 		memcpy(grant, &world.nodes[2].devices[0]->gid, 16);
 		break;
-	default:
+	case 4:
 		/* QP number 0 */
 		memset(grant + 16, 0, 4);
+		break;
+	default:
+		/* a half-receive write with a later version and another key, which is no GRANT */
+		p->kind = SIM_HALF_WRITE;
+		grant[16] ^= 0xff;
+		grant[32] = 0x40;
 	}
 	return false;
 }
@@ -505,7 +506,7 @@ static void forged_grants(uint64_t seed)
 	struct world_attr attr = two;
 
 	attr.nodes = 3;
-	for (forged = 0; forged < 5; forged++) {
+	for (forged = 0; forged < 6; forged++) {
 		world_open(seed, &attr);
 		forge_left = 8;
 		sim.tap = forge;

@@ -208,7 +208,8 @@ static void recv_fifo(struct sim_channel *ch, const struct sim_packet *x)
 	}
 	frame = &ch->frames[ch->frame_prod % ch->num_frames];
 	*frame = (struct nhcadv_frame){
-		.kind = x->kind == SIM_STATUS ? NHCADV_FRAME_STATUS : NHCADV_FRAME_PACKET,
+		.kind = x->kind == SIM_STATUS ? NHCADV_FRAME_STATUS :
+			x->kind == SIM_HALF_WRITE ? NHCADV_FRAME_WRITE : NHCADV_FRAME_PACKET,
 		.status = x->status, .length = x->length, .src_channel = x->src_qpn,
 		.src_key = x->src_key, .src_rcxt = x->src_rcxt, .rcxt = x->rcxt, .tid = x->tid,
 		.total = x->total, .offset = x->offset, .segment = x->segment,
@@ -324,6 +325,7 @@ void sim_channel_rx(struct sim_channel *ch, const struct sim_packet *x)
 	}
 	switch (x->kind) {
 	case SIM_PACKET:
+	case SIM_HALF_WRITE:	/* only forged ones */
 		recv_fifo(ch, x);
 		break;
 	case SIM_THIRD_REQUEST:
