@@ -251,6 +251,44 @@ static void half_wanted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, chan_rcxt(b, 0)->missing, 1);
 }
 
+/*
+ * A packet that gets no frame is missing again, also if the copy of the last other packet ended
+ * before.  But if the write was canceled during the copy, it has no bitmap any more.
+ */
+static void half_not_framed(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct chan *b = p->end[1].chan;
+	struct nhca_rcxt_pool *pool = &b->ch->rd->pool;
+	struct nhca_rcxt *rc = chan_rcxt(b, 0);
+	struct nhca_rxeth x = {
+		.tid = 3, .total = 2 * PAIR_SEG, .segment = PAIR_SEG, .half = true,
+	}, y = x;
+
+	y.offset = PAIR_SEG;
+	y.pvo = PAIR_SEG;
+	KUNIT_ASSERT_EQ(test, nhca_rcxt_payload(pool, rc, &x, false), NHCA_RCXT_ACCEPT);
+	KUNIT_ASSERT_EQ(test, nhca_rcxt_payload(pool, rc, &y, false), NHCA_RCXT_ACCEPT);
+	KUNIT_EXPECT_FALSE(test, nhca_rcxt_copied(pool, rc, true));
+	nhca_rcxt_not_framed(rc, &x);
+	KUNIT_EXPECT_EQ(test, rc->missing, 1);
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_payload(pool, rc, &y, false), NHCA_RCXT_DUPLICATE);
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_payload(pool, rc, &x, false), NHCA_RCXT_ACCEPT);
+	KUNIT_EXPECT_TRUE(test, nhca_rcxt_copied(pool, rc, true));
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_payload(pool, rc, &x, false), NHCA_RCXT_DUPLICATE);
+
+	/* more packets than fit into the rCxt */
+	x.tid = 4;
+	x.total = 100 * PAIR_SEG;
+	KUNIT_ASSERT_EQ(test, nhca_rcxt_payload(pool, rc, &x, false), NHCA_RCXT_ACCEPT);
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_cancel(pool, rc, 4), 0);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(&pool->map_bytes), 0);
+	nhca_rcxt_not_framed(rc, &x);
+	KUNIT_EXPECT_EQ(test, rc->missing, 99);
+	KUNIT_EXPECT_EQ(test, (u32)rc->copies, 0u);
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_payload(pool, rc, &x, false), NHCA_RCXT_STALE);
+}
+
 /* A packet whose completion finds the CQ full counts as not received. */
 static void half_full_cq(struct kunit *test)
 {
@@ -478,6 +516,7 @@ static struct kunit_case half_cases[] = {
 	KUNIT_CASE(half_full_fifo),
 	KUNIT_CASE(half_no_fifo),
 	KUNIT_CASE(half_wanted),
+	KUNIT_CASE(half_not_framed),
 	KUNIT_CASE(half_full_cq),
 	KUNIT_CASE(half_kinds),
 	KUNIT_CASE(half_fence),
