@@ -94,6 +94,7 @@ static void post_part(const struct nhcadv_transfer *t, enum what what, uint32_t 
 	static uint8_t scattered[PIECES][2048];
 	struct ibv_data_buf bufs[PIECES];
 	uint32_t left = length_at(t, offset), from = AT + offset, i;
+	int error;
 
 	for (i = 0; i < PIECES; i++) {
 		bufs[i].addr = scattered[PIECES - 1 - i];
@@ -105,14 +106,16 @@ static void post_part(const struct nhcadv_transfer *t, enum what what, uint32_t 
 	put_part(t, what, offset, bufs);
 	/* the bytes are in the work request, so the program may change its buffers */
 	memset(scattered, 0xee, sizeof(scattered));
-	while (ibv_wr_complete(c.qpx) == ENOMEM) {
+	while ((error = ibv_wr_complete(c.qpx)) == ENOMEM) {
 		from = AT + offset;
 		for (i = 0; i < PIECES; i++) {
 			memcpy(bufs[i].addr, c.buf + from, bufs[i].length);
 			from += bufs[i].length;
 		}
 		put_part(t, what, offset, bufs);
+		memset(scattered, 0xee, sizeof(scattered));
 	}
+	verb(error);
 }
 
 /* Send packets @first to @end - 1 of the transfer. */
@@ -642,6 +645,7 @@ static void wait_reader(const struct order *o)
 static void serve(void)
 {
 	uint32_t frames, want;
+	uint64_t full;
 	struct order o;
 	struct done d;
 	char ok = 1;
@@ -651,6 +655,7 @@ static void serve(void)
 		if (o.what == QUIT)
 			return;
 		memset(got, 0, sizeof(got));
+		full = channel_info(&c).counters[NHCADV_DROP_FIFO];
 		if (o.what == ASK || o.what == FROM_MEMORY)
 			paint(c.buf + AT, o.total, o.tid);
 		tell(&ok, 1);
@@ -681,6 +686,8 @@ static void serve(void)
 			die("tid %u: completion %#x of tid %u", o.tid, d.kind, d.tid);
 		if (frames != want)
 			die("tid %u: %u frames of %u packets", o.tid, frames, want);
+		if (o.slow && channel_info(&c).counters[NHCADV_DROP_FIFO] == full)
+			die("tid %u: the FIFO was never full", o.tid);
 		if (o.what == PARTS) {
 			check_painted(c.buf + AT, o.total, o.tid, "a write from scattered buffers");
 			memset(c.buf + AT, 0, o.total);
