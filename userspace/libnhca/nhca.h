@@ -49,7 +49,8 @@ struct nhca_td {
  * @pd:    part of libibverbs; a parent domain has the kernel handle of its protection domain
  * @of:    parent domain: its protection domain.  Protection domain: NULL
  * @td:    parent domain: its thread domain, or NULL
- * @alloc, @free: parent domain: allocators of the application for memory of rings, or NULL
+ * @alloc: parent domain: function of the application that allocates memory of rings, or NULL
+ * @free:  parent domain: function of the application that frees this memory, or NULL
  * @context: parent domain: argument of @alloc and @free
  * @users: protection domain: number of its parent domains.  Parent domain: number of queues in it
  * @cache: protection domain: its cache of registrations (reg_cache.c), or NULL
@@ -73,9 +74,10 @@ struct nhca_pd {
  * @size:    bytes of the memory
  * @entries: number of slots, a power of two
  * @stride:  bytes of a slot
- * @own:     the memory, if it comes from the allocator of @domain, for the resource @type.  NULL:
- *           the ring is in memory of the kernel, which this process has mapped
- * @domain, @type: see @own
+ * @own:     the memory, if it comes from the allocator of @domain.  NULL: the ring is in memory of
+ *           the kernel, which this process has mapped
+ * @domain:  parent domain whose allocator has made @own
+ * @type:    resource type that the allocator was called with
  */
 struct nhca_ring {
 	struct nhca_ring_hdr *hdr;
@@ -177,7 +179,8 @@ struct nhca_work_queue {
 /**
  * struct nhca_qp - a queue pair
  * @vqp:        part of libibverbs
- * @sq, @rq:    send and receive queue; @rq.ring is empty if the QP has an SRQ
+ * @sq:         send queue
+ * @rq:         receive queue; @rq.ring is empty if the QP has an SRQ
  * @domain:     parent domain of the QP, or NULL
  * @max_inline: maximum bytes of inline data, as granted
  * @ops:        bit n: the QP may post IBV_WR_* number n
@@ -371,7 +374,8 @@ static inline void nhca_ring_swap(struct nhca_ring *a, struct nhca_ring *b)
  * @info: description of the ring by the kernel
  * @wqe: bytes of the fixed part of an entry
  * @data: maximum bytes of the SGEs or inline data that follow the fixed part
- * @max_wr, @max_sge: as granted
+ * @max_wr: maximum number of entries in use, as granted
+ * @max_sge: maximum number of SGEs of an entry, as granted
  * Return: 0 or an errno of nhca_ring_map(); on failure the lock does not exist.
  */
 int nhca_wq_init(struct nhca_wq *wq, struct ibv_context *context,

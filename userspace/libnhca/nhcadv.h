@@ -50,8 +50,9 @@ enum nhcadv_device_caps {
  * @max_frames: maximum number of slots of a receive FIFO
  * @max_transfer: maximum size of a transfer, in bytes
  * @max_transfer_packets: maximum number of packets of a transfer
- * @min_segment, @max_segment: minimum and maximum payload of a packet of a transfer, in bytes,
- *             multiples of 4.  The MTU may allow less: see nhcadv_channel_info.segment
+ * @min_segment: minimum payload of a packet of a transfer, in bytes, a multiple of 4
+ * @max_segment: maximum payload of a packet of a transfer, in bytes, a multiple of 4.  The MTU may
+ *             allow less: see nhcadv_channel_info.segment
  * @max_rcxts: maximum number of rCxts in one nhcadv_acquire_rcxts() or nhcadv_release_rcxts()
  */
 struct nhcadv_device_attr {
@@ -148,10 +149,11 @@ enum nhcadv_channel_attr_mask {
 
 /**
  * struct nhcadv_channel_attr - attributes of a channel that can change
- * @recv_threshold, @send_threshold: with a threshold of n, every n-th completion on the receive
- *        (send) CQ is solicited: the completion raises an event if ibv_req_notify_cq() has armed
- *        the CQ with solicited_only.  Default: 1; 0: none of them.  Completions in error, and of
- *        packets that the peer sent with IBV_SEND_SOLICITED, are always solicited
+ * @recv_threshold: with a threshold of n, every n-th completion on the receive CQ is solicited: the
+ *        completion raises an event if ibv_req_notify_cq() has armed the CQ with solicited_only.
+ *        Default: 1; 0: none of them.  Completions in error, and of packets that the peer sent with
+ *        IBV_SEND_SOLICITED, are always solicited
+ * @send_threshold: the same for the send CQ
  * @quantum: as in struct nhcadv_channel_init_attr
  */
 struct nhcadv_channel_attr {
@@ -183,8 +185,10 @@ enum nhcadv_channel_error {
 
 /**
  * enum nhcadv_channel_counter - indices of nhcadv_channel_info.counters
- * @NHCADV_SENT_PACKETS, @NHCADV_SENT_BYTES: packets sent, and bytes of their payload
- * @NHCADV_RECEIVED_PACKETS, @NHCADV_RECEIVED_BYTES: packets received, and bytes of their payload
+ * @NHCADV_SENT_PACKETS:  packets sent
+ * @NHCADV_SENT_BYTES:    bytes of payload sent
+ * @NHCADV_RECEIVED_PACKETS: packets received
+ * @NHCADV_RECEIVED_BYTES: bytes of payload received
  * @NHCADV_DROP_FIFO:     the receive FIFO is full, or the channel has no receive FIFO
  * @NHCADV_DROP_CQ:       completions that were lost because a CQ was full
  * @NHCADV_DROP_KEY:      the channel key is wrong
@@ -258,12 +262,16 @@ enum nhcadv_channel_counter {
  * @frames:  slots of the receive FIFO
  * @rcxts:   number of rCxts that the channel has acquired
  * @segment: maximum payload of a packet of a transfer, in bytes, with the current MTU
- * @recv_threshold, @send_threshold, @quantum: see struct nhcadv_channel_attr
+ * @recv_threshold: see struct nhcadv_channel_attr
+ * @send_threshold: see struct nhcadv_channel_attr
+ * @quantum: see struct nhcadv_channel_attr
  * @recoveries: recovery count of the device, which starts at a random value
  * @violation: the last violation of memory protection by a packet: NHCADV_DROP_PVO_*; 0: none.
  *           IBV_EVENT_QP_ACCESS_ERR reports only the first violation after each query
  * @violation_channel: QP number of the peer's channel
- * @violation_rcxt, @violation_tid, @violation_pvo: rCxt, tid, and PVO of the bytes, at this end
+ * @violation_tid: tid of the transfer
+ * @violation_rcxt: rCxt of the transfer at this end
+ * @violation_pvo: PVO of the bytes at this end
  * @counters: indexed by enum nhcadv_channel_counter; counters that the kernel driver does not have
  *           are 0
  */
@@ -369,7 +377,8 @@ struct nhcadv_job_mem {
  * @context: device of the handle; the memory is registered for all nhca devices of the host in
  *          this network namespace
  * @job:    job id
- * @addr, @length: the range, in bytes
+ * @addr:   first byte of the range
+ * @length: length of the range in bytes
  * @access: IBV_ACCESS_LOCAL_WRITE: channels of the job may place data of their reads in the memory;
  *          IBV_ACCESS_REMOTE_READ; IBV_ACCESS_REMOTE_WRITE, which requires LOCAL_WRITE.  Channels
  *          of the job may always send writes from the memory

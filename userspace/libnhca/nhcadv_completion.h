@@ -133,8 +133,11 @@ enum nhcadv_transfer_status {
  * @src_rcxt: status: rCxt of the peer, which was probed or fenced, or which refused a transfer;
  *           write, request, read: rCxt of the peer
  * @rcxt:    status, write, request, read: rCxt of this channel
- * @tid, @total, @segment: status: as the probe named them; after a fence only @tid is valid.
- *           Write, request, read: those of the transfer
+ * @tid:     status: tid of the transfer, as the probe or fence named it; write, request, read: tid
+ *           of the transfer
+ * @total:   bytes of the transfer; status: as the probe named it, not valid after a fence
+ * @segment: payload of each packet but the last; status: as the probe named it, not valid after a
+ *           fence
  * @offset:  status: offset in the transfer of the first packet that @data describes, in bytes;
  *           write, read: offset of @data
  * @cookie:  cookie of the packet; in a status, the cookie of the probe, or the wr_id of the fence

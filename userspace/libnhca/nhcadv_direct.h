@@ -67,7 +67,8 @@ enum {
  * @fd:     regular file or block device, open for reading, and for writing if @access has a right
  *          to write; @fd may be closed afterwards
  * @flags:  NHCADV_DIRECT_SYNC or 0
- * @offset, @length: the part; multiples of the alignment of direct I/O, inside the file
+ * @offset: first byte of the part; a multiple of the alignment of direct I/O
+ * @length: bytes of the part, which is inside the file; a multiple of the same alignment
  * @iova:   address of the first byte for peers and SGEs; a multiple of the page size
  * @access: IBV_ACCESS_REMOTE_READ, IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_WRITE,
  *          IBV_ACCESS_MW_BIND, IBV_ACCESS_FLUSH_GLOBAL, IBV_ACCESS_FLUSH_PERSISTENT

@@ -125,7 +125,8 @@ struct nhca_reg_link {
  * struct nhca_reg - a registration
  * @pub:    the public part
  * @cache:  its cache; NULL: it is not in a cache, and its release deregisters it
- * @start, @length: the range, in whole pages
+ * @start:  address of the range, in whole pages
+ * @length: bytes of the range, in whole pages
  * @access: IBV_ACCESS_*
  * @whole:  the range was enlarged beyond what a caller needed
  * @dead:   not in the index: the last release deregisters it

@@ -63,15 +63,17 @@
  * struct msg_op - a write, read or move of the program
  * @node:     in msg_peer.todo, msg_peer.moves or msg_peer.going; a move that waits for its target: in
  *            msg_peer.awaiting of @to
- * @to, @to_pvo: move: the target, and PVO of the first byte there; @peer is the source
- * @refused, @no_way: move: pairs of routes that the source refused, and those that lack an address
- *            handle
+ * @to:       move: the target; @peer is the source
+ * @to_pvo:   move: PVO of the first byte at the target
+ * @refused:  move: pairs of routes that the source refused (msg_pair_bit())
+ * @no_way:   move: pairs of routes that lack an address handle
  * @tried:    move: time at which it found no room at its target
  * @pieces:   ranges to transfer again
  * @cut:      bytes, from the start, that msg_op_take() has cut into transfers
  * @done:     bytes in place
  * @lanes:    number of lanes that have a transfer of the operation
- * @notice:   the notice to send; NULL: not requested, or already in the stream (@notice_queued)
+ * @notice:   the notice to send; NULL: not requested, or already in the stream
+ * @notice_queued: the notice is in the stream
  * @transfers: number of transfers; after OP_QUANTUM transfers, the next operation has its turn
  * @begun:    a lane has taken a transfer; an operation of 0 bytes also needs one transfer
  */
@@ -117,7 +119,8 @@ struct msg_piece {
  *               because packets may still refer to its memory
  * @LANE_CANCEL: a read is being cancelled here
  * @LANE_RENEW:  the tids are used up: the peer is asked for another rCxt
- * @LANE_MOVE, @LANE_TARGET: lanes of the source and the target of a move in progress (msg_move.h)
+ * @LANE_MOVE:   lane of the source of a move in progress (msg_move.h)
+ * @LANE_TARGET: lane of the target of a move in progress
  * @LANE_FENCED: the peer of this lane refuses late packets of a move; that of its partner may not
  */
 enum lane_state { LANE_FREE, LANE_WRITE, LANE_READ, LANE_SOURCE, LANE_FENCE, LANE_RELEASE,
@@ -125,15 +128,20 @@ enum lane_state { LANE_FREE, LANE_WRITE, LANE_READ, LANE_SOURCE, LANE_FENCE, LAN
 
 /**
  * struct msg_lane - an rCxt here and one at the peer
- * @node:   in msg_route.free or msg_route.busy; @index: index in msg_route.lanes
+ * @node:   in msg_route.free or msg_route.busy
+ * @index:  index in msg_route.lanes
  * @op:     the operation that the transfer belongs to; NULL: the lane has no transfer
- * @local_rcxt, @remote_rcxt: ids; 0: not acquired (local) or not granted (remote)
- * @partner, @partner_route: move: the lane of the other peer, and its route
+ * @local_rcxt: id of the rCxt here; 0: not acquired
+ * @remote_rcxt: id of the rCxt at the peer; 0: not granted
+ * @partner: move: the lane of the other peer
+ * @partner_route: move: the route of @partner
  * @way:    move: address handle of the target at the source's port; NULL: that of @partner_route
  * @have:   LANE_CANCEL, LANE_FENCE: bitmap of packets that have arrived or were queued again
- * @offset, @length: range of @op that the transfer moves; @segment: payload of a packet; in bytes
- * @posted: time of the post of the transfer; @sent: time at which its last packets were sent
- *          (their work request was done), or 0
+ * @offset: first byte of @op that the transfer moves
+ * @length: bytes that the transfer moves
+ * @segment: bytes of payload of a packet
+ * @posted: time of the post of the transfer
+ * @sent:   time at which its last packets were sent (their work request was done), or 0
  * @probed: time of the last probe, or of the cancel; 0: neither was sent since @sent
  * @passed: time at which a transfer that was sent later overtook this one; 0: not overtaken
  * @due:    time of the lane's timer
@@ -146,7 +154,8 @@ enum lane_state { LANE_FREE, LANE_WRITE, LANE_READ, LANE_SOURCE, LANE_FENCE, LAN
  * @wrs:    work requests that are not done
  * @tries:  unanswered probes, answers NHCADV_TRANSFER_NONE, and fences in a row; for the backoff
  * @resent: packets of the transfer were retransmitted, or the transfer was started again
- * @complete: move: the target has all bytes; @asks_source: the source is probed
+ * @complete: move: the target has all bytes
+ * @asks_source: move: the source is probed
  * @cancelled: LANE_CANCEL: no more bytes land here.  LANE_RELEASE: no packet refers to the memory
  */
 struct msg_lane {
@@ -189,24 +198,33 @@ static inline bool msg_lane_moves(const struct msg_lane *lane)
 /* ---- routes ---- */
 /**
  * struct msg_route - a path to the peer, from a local port to a channel of the peer
- * @number:  number of the path, the same at both ends; @slot: index in nhcadv_msg_ep.routes
- * @dest:    channel of the peer, at @gid; @self: local channel, for probes of reads
+ * @number:  number of the path, the same at both ends
+ * @slot:    index in nhcadv_msg_ep.routes
+ * @dest:    channel of the peer, at @gid
+ * @self:    local channel, for probes of reads
  * @segment: maximum payload of a packet of a transfer, in bytes, as the peer reported it
- * @free:    idle lanes, the longest idle one first; @busy: the other lanes
- * @want:    number of lanes to use; @held: no lane from this index on has a local rCxt
- * @busy_lanes, @most_busy: number of lanes in use, and its maximum since @trim_at was set
+ * @free:    idle lanes, the longest idle one first
+ * @busy:    the other lanes
+ * @want:    number of lanes to use
+ * @held:    no lane from this index on has a local rCxt
+ * @busy_lanes: number of lanes in use
+ * @most_busy: maximum of @busy_lanes since @trim_at was set
  * @trim_at: time to release lanes that were not used
  * @more:    time to try again to acquire rCxts, after the pool had none
  * @lanes_short: a transfer could have started if one more lane had been free
- * @adv_want, @their_want: number of rCxts that our last grant, or the peer's, requests
- * @granted: local rCxts that the lanes of the peer use; their number is @given
+ * @adv_want: number of rCxts that our last grant requests
+ * @their_want: number of rCxts that the last grant of the peer requests
+ * @granted: local rCxts that the lanes of the peer use
+ * @given:   number of rCxts in @granted
  * @refused: for each rCxt in @granted, the tid up to which it refuses packets
  * @refusing: for each rCxt in @granted, the rCxt that an outstanding WHAT_REFUSE names, 0: none
  * @adv_segment: maximum payload of a packet in our last grant
- * @grant:   version of our last grant; @grant_known: version that the peer has confirmed
+ * @grant:   version of our last grant
+ * @grant_known: version that the peer has confirmed
  * @theirs:  version of the last grant of the peer, 0: none
  * @recoveries: msg_port.recoveries of the channel that the rCxts belong to
- * @fences, @moves: the device of the peer supports fences, and moves
+ * @fences:  the device of the peer supports fences
+ * @moves:   the device of the peer supports moves
  * @silent:  time of the oldest request that the peer's kernel has not answered, NEVER: none
  * @ping:    time of the next probe that tests the route itself; NEVER: none
  * @next:    time of the first timer of the route's lanes
@@ -257,8 +275,10 @@ struct msg_route {
 /**
  * struct msg_out - a send, or the notice of a write
  * @op: the write that the notice is for; NULL: this is a send
- * @arg, @pvo: notice: length of the write in bytes, and its remote PVO
- * @route: route of the last transmission; @tries: number of retransmissions, at most MOST_TRIES
+ * @arg: notice: length of the write in bytes
+ * @pvo: notice: remote PVO of the write
+ * @route: route of the last transmission
+ * @tries: number of retransmissions, at most MOST_TRIES
  */
 struct msg_out {
 	struct list_node node;
@@ -278,7 +298,8 @@ struct msg_out {
 
 /**
  * struct msg_in - a received send, or a notice if @written; the program gets a pointer to @data
- * @from, @session: id of the peer, and our session with it
+ * @from: id of the peer
+ * @session: our session with the peer
  */
 struct msg_in {
 	uint64_t from;
@@ -297,7 +318,8 @@ struct msg_in {
  * @under_way: sent; the first one is not acknowledged yet
  * @queued:   number of sends in both lists
  * @next:     next sequence number to send
- * @acked, @limit: the peer has everything before @acked, and accepts numbers before @limit
+ * @acked:    the peer has everything before this sequence number
+ * @limit:    the peer accepts numbers before this one
  * @expected: next sequence number to receive
  * @early:    packets received out of order; also number @expected, if @held is at its limit
  * @num_early: number of sends in @early
@@ -327,18 +349,23 @@ struct msg_stream {
 /* ---- peers, endpoints ---- */
 /**
  * struct msg_peer - a peer, from connect to disconnect
- * @node, @bucket: in nhcadv_msg_ep.peers, and by @id in nhcadv_msg_ep.buckets
+ * @node:      in nhcadv_msg_ep.peers
+ * @bucket:    by @id in nhcadv_msg_ep.buckets
  * @work:      in nhcadv_msg_ep.ready if @ready, in nhcadv_msg_ep.starved if @starved
- * @due:       time of the peer's next timer; @heap: index in nhcadv_msg_ep.heap
+ * @due:       time of the peer's next timer
+ * @heap:      index in nhcadv_msg_ep.heap
  * @ready:     the next pass serves the peer, because its state has changed
  * @starved:   transfers of the peer wait until a port has a free slot
  * @confirmed: the peer has named our session, so @theirs belongs to this connection
  * @session:   random number of this connection, which packets of the peer have to name
  * @theirs:    session of the peer, 0: not known
- * @next_route, @next_packet_route: the next route for a transfer, and for a packet (round robin)
- * @todo:      writes and reads with bytes that no lane has taken; @going: the other operations
+ * @next_route: the next route for a transfer (round robin)
+ * @next_packet_route: the next route for a packet (round robin)
+ * @todo:      writes and reads with bytes that no lane has taken
+ * @going:     the other operations
  * @moves:     moves from this peer with bytes that no lane has taken, and that do not wait for
- *             their target; @move_next: the next transfer is one of a move, if there is one
+ *             their target
+ * @move_next: the next transfer is one of a move, if there is one
  * @awaiting:  moves to this peer that wait for its lanes or routes, longest first
  * @reachable: false: from a completion NHCADV_MSG_UNREACHABLE to the next NHCADV_MSG_REACHABLE
  */
@@ -385,18 +412,22 @@ struct nhcadv_msg_peer {
  * @lock:     protects all members, and all peers
  * @now:      time of the current pass
  * @dead:     nhcadv_msg_ep_attr.dead_ms in nanoseconds
- * @peers, @buckets: all peers, and a hash table of them by id
+ * @peers:    all peers
+ * @buckets:  hash table of all peers by id
  * @ready:    peers that the next pass serves
  * @starved:  peers that wait for free slots of send FIFOs, in the order of service
  * @heap:     binary heap of all peers by msg_peer.due; the first entry has the earliest time
  * @nonce:    number of the last probe
  * @short_until: until this time peers acquire no rCxts beyond the first few, because a device had
  *            none for a new peer
- * @sleepers: threads that sleep in nhcadv_msg_wait(); @armed: nhcadv_msg_arm() was called
+ * @sleepers: threads that sleep in nhcadv_msg_wait()
+ * @armed:    nhcadv_msg_arm() was called
  * @wake:     an eventfd that is readable (@woken) while sleeping threads have something to do
- * @timer, @timer_at: a timerfd, and the time that it is set to
+ * @timer:    a timerfd
+ * @timer_at: the time that @timer is set to
  * @done:     ring of completions, of @done_room entries
- * @targets:  targets that the program allows; @targets_due: time to apply those that ports lack
+ * @targets:  targets that the program allows
+ * @targets_due: time to apply the targets that ports lack
  * @moves:    number of moves that are not complete
  * @done_reserved: entries of @done that are reserved for messages that are not complete
  */
@@ -651,29 +682,8 @@ uint64_t msg_lane_timers(struct msg_route *route);
 /** msg_op_cancel - cancel an operation; Return: 0, or EALREADY if its notice is in the stream */
 int msg_op_cancel(struct msg_op *op);
 
-/* ---- msg_stream.c ---- */
-void msg_stream_init(struct msg_stream *stream);
-void msg_stream_fini(struct msg_stream *stream);
-/** msg_stream_send - queue a copy of a send; Return: 0; EAGAIN: full queue; ENOMEM: no memory */
-int msg_stream_send(struct msg_peer *peer, const void *data, uint32_t length, uint64_t id);
-/** msg_stream_notify - queue the notice of a write */
-void msg_stream_notify(struct msg_peer *peer, struct msg_op *op);
-/** msg_stream_cancel - cancel sends by id; Return: 0, ENOENT (no send), EALREADY (all were sent) */
-int msg_stream_cancel(struct msg_peer *peer, uint64_t id);
-/** msg_stream_came - receive packet @seq of the stream; @what: the packet without its data */
-void msg_stream_came(struct msg_peer *peer, uint32_t seq, const struct msg_in *what,
-		     const void *data);
-/** msg_stream_acked - handle the acknowledgment in a header; see struct wire_header */
-void msg_stream_acked(struct msg_peer *peer, uint32_t ack, uint32_t room, uint64_t sack);
-/** msg_stream_released - report that the program has released a received send */
-void msg_stream_released(struct msg_peer *peer);
-/* Values of wire_header.room and wire_header.sack */
-uint32_t msg_stream_room(struct msg_peer *peer);
-uint64_t msg_stream_sack(const struct msg_stream *stream);
-/** msg_stream_timers - send and retransmit; Return: time of the next retransmission */
-uint64_t msg_stream_timers(struct msg_peer *peer);
-
 #include "msg_move.h"
 #include "msg_op.h"
+#include "msg_stream.h"
 
 #endif /* NHCA_MSG_H */

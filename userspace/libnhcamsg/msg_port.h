@@ -55,7 +55,8 @@ struct msg_fifo {
  * @open:    the channel exists
  * @broken:  the channel has failed: close it and open another one
  * @freed:   since the flag was cleared, a slot has become free, or a transfer has ended
- * @fences, @moves: the device supports port_fence(), and port_move()
+ * @fences:  the device supports port_fence()
+ * @moves:   the device supports port_move()
  * @fifo:    work requests of the channel
  * @slots:   size of the send FIFO, at most PORT_SLOTS
  * @transfers: number of transfers in flight, at most PORT_TRANSFERS
@@ -98,7 +99,8 @@ enum port_event_kind {
  * struct port_event - one completion
  * @status: PORT_POSTED: 0, EMSGSIZE (packets longer than the MTU allows), or EIO
  * @wr_id:  not PORT_FRAME: wr_id of the work request
- * @index, @frame: PORT_FRAME: the frame, for port_frame_done(); otherwise @frame is NULL
+ * @index:  PORT_FRAME: index of the frame, for port_frame_done()
+ * @frame:  PORT_FRAME: the frame; otherwise NULL
  */
 struct port_event {
 	enum port_event_kind kind;

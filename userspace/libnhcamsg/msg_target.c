@@ -18,8 +18,11 @@
 
 /**
  * struct msg_target - an address that the program allows
- * @at: state at each port.  @ah: address handle, or NULL.  @channel: msg_port.recoveries of the
- *      channel that allows the target, 0: none.  @due: time of the next try; @tries: tries so far
+ * @at:         state at each port
+ * @at.ah:      address handle, or NULL
+ * @at.due:     time of the next try
+ * @at.channel: msg_port.recoveries of the channel that allows the target; 0: none
+ * @at.tries:   tries so far
  */
 struct msg_target {
 	struct list_node node;

@@ -37,7 +37,8 @@ enum packet_type {
  * struct wire_header - header of each packet
  * @route: msg_route.number
  * @seq:   sequence number in the stream; other uses: see enum packet_type
- * @from, @to: ids of the endpoints
+ * @from:  id of the endpoint that sends
+ * @to:    id of the endpoint that receives
  * @session: session of the sender
  * @to_session: session of the receiver; 0: not known (PACKET_GRANT)
  * @ack:   stream in the other direction: next expected sequence number

@@ -116,7 +116,8 @@ int nhcadv_msg_ep_address(struct nhcadv_msg_ep *ep, void *bytes, size_t *size);
 /**
  * nhcadv_msg_connect - start to communicate with an endpoint; both sides call it, in any order
  * @ep: the endpoint
- * @bytes, @size: address of the other endpoint
+ * @bytes: address of the other endpoint
+ * @size:  length of the address
  * @context: a value for the program: nhcadv_msg_completion.context
  *
  * The call does not wait for the peer.  Messages can be posted immediately, and wait until the peer
@@ -132,7 +133,8 @@ struct nhcadv_msg_peer *nhcadv_msg_connect(struct nhcadv_msg_ep *ep, const void 
 /**
  * nhcadv_msg_reconnect - give the library the new address of a peer
  * @peer: the peer
- * @bytes, @size: the address that nhcadv_msg_ep_address() returns at the peer
+ * @bytes: the address that nhcadv_msg_ep_address() returns at the peer
+ * @size: length of the address
  *
  * The call is needed only if all devices of both sides have recovered at about the same time, so
  * that neither library could send the other its new address.  When a program gets
@@ -170,7 +172,8 @@ struct nhcadv_msg_mem {
 /**
  * nhcadv_msg_reg_mem - register memory for the job of the endpoint
  * @ep: the endpoint
- * @addr, @length: the range, in bytes
+ * @addr: first byte of the range
+ * @length: length of the range in bytes
  * @access: as for nhcadv_reg_job_mem()
  *
  * The PVO is valid on all nhca devices in the network namespace.  The library opens the memory on
@@ -196,7 +199,8 @@ enum nhcadv_msg_flags {
 /**
  * nhcadv_msg_write - write to the memory of a peer
  * @peer: the peer
- * @mem, @offset: source; the bytes must not change before the write completes
+ * @mem:          memory of the source; the bytes must not change before the write completes
+ * @offset:       offset of the source in @mem
  * @remote_pvo:   destination
  * @length:       bytes, any number, also 0
  * @id:           a value for the completion, and for NHCADV_MSG_WRITTEN at the peer
@@ -215,7 +219,8 @@ int nhcadv_msg_write(struct nhcadv_msg_peer *peer, struct nhcadv_msg_mem *mem, u
 /**
  * nhcadv_msg_read - read from the memory of a peer
  * @peer: the peer
- * @mem, @offset: destination
+ * @mem:          memory of the destination
+ * @offset:       offset of the destination in @mem
  * @remote_pvo:   source
  * @length:       bytes, any number, also 0
  * @id:           a value for the completion
@@ -230,9 +235,10 @@ int nhcadv_msg_read(struct nhcadv_msg_peer *peer, struct nhcadv_msg_mem *mem, ui
 /**
  * nhcadv_msg_send - send bytes to the program of a peer
  * @peer: the peer
- * @data, @length: at most NHCADV_MSG_MAX_SEND bytes; the library copies them
- * @id:           a value for the completion, and for NHCADV_MSG_RECEIVED at the peer
- * @flags:        0
+ * @data:   the bytes; the library copies them
+ * @length: number of bytes, at most NHCADV_MSG_MAX_SEND
+ * @id:     a value for the completion, and for NHCADV_MSG_RECEIVED at the peer
+ * @flags:  0
  *
  * The send completes when the library of the peer has the bytes.  Sends arrive in the order of
  * their posts.  Notices of writes arrive in the same stream, in the order in which the bytes of
@@ -246,9 +252,10 @@ int nhcadv_msg_send(struct nhcadv_msg_peer *peer, const void *data, size_t lengt
 /**
  * nhcadv_msg_move - move bytes from one peer to another
  * @ep:   the endpoint: the manager of the move
- * @from, @from_pvo: the source, and the PVO of its first byte
- * @to, @to_pvo:     the target, and the PVO of its first byte; may be the same peer, if
- *         nhcadv_msg_ep_attr.lanes is at least 2
+ * @from: the source
+ * @from_pvo: PVO of the first byte at the source
+ * @to:   the target; may be the same peer as @from, if nhcadv_msg_ep_attr.lanes is at least 2
+ * @to_pvo: PVO of the first byte at the target
  * @length: bytes, any number, also 0
  * @id:   a value for the completion
  * @flags: 0
@@ -256,8 +263,8 @@ int nhcadv_msg_send(struct nhcadv_msg_peer *peer, const void *data, size_t lengt
  * The bytes go from the source to the target, and not through this endpoint.  The programs of both
  * need not poll.  The source's program must have allowed the target: nhcadv_msg_allow_target().
  * The move completes (NHCADV_MSG_MOVED) when all bytes are in place.  After that no byte is written
- * at the target or read at the source, unless the target was disconnected before.  All three ends need NHCADV_DEVICE_MOVE and
- * NHCADV_DEVICE_FENCE.  nhcadv_msg_cancel() of @from cancels moves.
+ * at the target or read at the source, unless the target was disconnected before.  All three ends
+ * need NHCADV_DEVICE_MOVE and NHCADV_DEVICE_FENCE.  nhcadv_msg_cancel() of @from cancels moves.
  * Return: 0 (the move gets exactly one completion), EINVAL (an invalid flag, a peer of another
  * endpoint, or too few lanes), EOPNOTSUPP (no device of this endpoint supports moves), or ENOMEM.
  */
@@ -268,7 +275,8 @@ int nhcadv_msg_move(struct nhcadv_msg_ep *ep, struct nhcadv_msg_peer *from, uint
 /**
  * nhcadv_msg_allow_target - allow managers to let this endpoint send to another one
  * @ep: the endpoint: the source of moves
- * @bytes, @size: address of the target, from its nhcadv_msg_ep_address()
+ * @bytes: address of the target, from its nhcadv_msg_ep_address()
+ * @size: length of the address
  *
  * The endpoint need not be connected to the target.  The library allows the target again after a
  * device has recovered.  A device without a route to the target allows it when there is a route.
@@ -280,7 +288,8 @@ int nhcadv_msg_allow_target(struct nhcadv_msg_ep *ep, const void *bytes, size_t 
 /**
  * nhcadv_msg_revoke_target - revoke nhcadv_msg_allow_target()
  * @ep: the endpoint
- * @bytes, @size: address of the target
+ * @bytes: address of the target
+ * @size: length of the address
  * Return: 0 (the endpoint sends no bytes of moves to the target any more), ENOENT (the target is not
  * allowed), EINVAL or EPROTONOSUPPORT.
  */
@@ -302,7 +311,9 @@ int nhcadv_msg_cancel(struct nhcadv_msg_peer *peer, uint64_t id);
 
 /**
  * enum nhcadv_msg_kind - kind of a completion
- * @NHCADV_MSG_WRITE, @NHCADV_MSG_READ, @NHCADV_MSG_SEND: a message of this endpoint has completed
+ * @NHCADV_MSG_WRITE: a write of this endpoint has completed
+ * @NHCADV_MSG_READ:  a read of this endpoint has completed
+ * @NHCADV_MSG_SEND:  a send of this endpoint has completed
  * @NHCADV_MSG_RECEIVED: a send of the peer has arrived
  * @NHCADV_MSG_WRITTEN:  a write of the peer with NHCADV_MSG_NOTIFY is in place here
  * @NHCADV_MSG_UNREACHABLE: no path to the peer is alive; messages wait until one is alive again
@@ -326,10 +337,10 @@ enum nhcadv_msg_kind {
  * @status:  0, or an errno: ECANCELED (the message was cancelled; move: or the target was
  *           disconnected), EACCES (memory protection refused it: at a peer or, for the destination
  *           of a read, here), EPERM (move: the source refuses the target on all pairs of paths), or
- *           EOPNOTSUPP
- *           (move: the source or the target does not support moves)
+ *           EOPNOTSUPP (move: the source or the target does not support moves)
  * @id:      the id that this endpoint or the peer gave to the message
- * @peer, @context: the peer, and the context of its nhcadv_msg_connect()
+ * @peer:    the peer
+ * @context: the context of the peer's nhcadv_msg_connect()
  * @length:  bytes of the message; of a write or read that failed, the bytes that are known to be in
  *           place
  * @pvo:     NHCADV_MSG_WRITTEN: PVO of the first byte that the peer wrote
@@ -401,8 +412,9 @@ int nhcadv_msg_arm(struct nhcadv_msg_ep *ep);
  * @rcxts:    rCxts of the local device that serve the transfers of both sides
  * @srtt_ns:  smoothed round trip time of transfers and probes, in nanoseconds
  * @window:   congestion window, in bytes
- * @transfers, @packets, @bytes: started transfers, and their packets and bytes.  Retransmissions in
- *            a transfer do not count; bytes that another transfer moves again count again
+ * @transfers: started transfers
+ * @packets:  packets of these transfers; retransmissions in a transfer do not count
+ * @bytes:    bytes of these transfers; bytes that another transfer moves again count again
  * @resent:   packets that were missing, and were retransmitted or read again
  * @redriven: transfers started again with a higher tid, or on another path
  * @probes:   probes sent

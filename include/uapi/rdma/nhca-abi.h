@@ -45,6 +45,9 @@
  * @arm_seq: CQ: requests a completion event while it differs from @arm_seq_acked; see
  *         NHCA_RING_F_ARM_SEQ
  * @flags: NHCA_RING_F_*; written by the kernel only
+ * @pad0:  puts @cons into another cache line than @prod
+ * @pad1:  puts @flags into another cache line than @cons
+ * @pad2:  pads the header to NHCA_RING_HDR_SIZE bytes
  *
  * SQ, RQ and SRQ: user space owns @prod, the kernel owns @cons.
  * CQ: the kernel owns @prod, user space owns @cons.
@@ -285,6 +288,7 @@ struct nhca_rcxt_target {
  * @mw:        BIND_MW: range, L_Key of the region, current and new R_Key of the window, rights
  * @chan:      channels: number of the address handle, QPN and key of the peer's channel; a cookie
  *             that completions at the peer return; rCxts of both sides (NHCA_RCXT_ID())
+ * @op_space:  the size of the parts of the union that depend on @opcode
  * @sge:       scatter/gather elements
  * @data:      inline data
  * @rcxt:      NHCA_WR_CH_* except NHCA_WR_CH_PACKET: one element; @num_sge is 0.  NHCA_WR_CH_MOVE:
@@ -428,6 +432,7 @@ enum nhca_channel_wc {
  * @network_hdr_type: UD: enum rdma_network_type
  * @smac:        UD: source MAC, zeros if unknown
  * @vlan_id:     UD: VLAN, 0xffff for none
+ * @reserved:    0
  * @chan:        channels: local rCxt, tid, frame; 0 if the completion has none
  * @kernel:      CQ of a kernel consumer, which user space cannot map: pointer to the struct ib_qp
  *               of @qp_num; else 0
@@ -471,6 +476,7 @@ struct nhca_cqe {
  * @size:    bytes to map
  * @entries: number of slots, a power of two
  * @stride:  bytes from slot to slot, a multiple of 16
+ * @reserved: 0
  */
 struct nhca_ring_info {
 	__aligned_u64 offset;
@@ -552,6 +558,7 @@ static inline __u64 nhca_ring_bytes(__u32 entries, __u32 stride)
 /**
  * struct nhca_alloc_ucontext_resp - response of IB_USER_VERBS_CMD_GET_CONTEXT
  * @features: NHCA_FEATURE_*
+ * @reserved: 0
  */
 struct nhca_alloc_ucontext_resp {
 	__u32 features;

@@ -24,7 +24,9 @@
  * @qpn:       QP number
  * @type:      enum ib_qp_type
  * @state:     enum ib_qp_state
- * @dest_qpn, @path_mtu, @udp_sport: connected QP: remote QPN, path MTU in bytes, UDP source port
+ * @dest_qpn:  connected QP: remote QPN
+ * @path_mtu:  connected QP: path MTU in bytes
+ * @udp_sport: connected QP: UDP source port
  * @peer:      NHCA_RES_PEER_*
  * @tx_queued: packets of the QP that the network stack of this host holds
  * @sq_size:   entries of the send queue
@@ -43,7 +45,8 @@
  * @rto_backoff: the local ACK timeout is multiplied by 2 to this power, but at most by the module
  *             parameter max_backoff
  * @tlp_count: tail loss probes sent since the last progress
- * @srtt_us, @rttvar_us: smoothed round-trip time and its variation, in microseconds; 0: unknown
+ * @srtt_us:   smoothed round-trip time in microseconds; 0: unknown
+ * @rttvar_us: variation of the round-trip time in microseconds; 0: unknown
  * @oldest_opcode: enum nhca_wr_opcode of the oldest incomplete request; ~0: all are complete
  * @oldest_packets: PSNs that the oldest request uses
  * @oldest_sent: PSNs of the oldest request that were sent, or requested from the responder
@@ -56,6 +59,7 @@
  * @deferred:  received packets that wait for on-demand pages or for a disk
  * @responder_active: responder resources in use: READs, atomics, FLUSHes and ATOMIC WRITEs whose
  *             response was not yet sent completely
+ * @reserved:  0
  */
 struct nhca_res_qp {
 	__u32 size;
@@ -99,11 +103,22 @@ struct nhca_res_qp {
 
 /**
  * struct nhca_res_channel - a channel
- * @size, @qpn, @type, @state: as in struct nhca_res_qp
- * @reason, @job, @rcxts, @segment, @quantum, @violation: as in struct nhca_channel_info
+ * @size:     bytes of this struct
+ * @qpn:      QPN of the channel
+ * @type:     as in struct nhca_res_qp
+ * @state:    as in struct nhca_res_qp
+ * @reason:   as in struct nhca_channel_info
+ * @job:      job id
+ * @rcxts:    rCxts that the channel owns
+ * @segment:  as in struct nhca_channel_info
+ * @quantum:  as in struct nhca_channel_modify
+ * @violation: as in struct nhca_channel_info
  * @tx_queued: packets of the channel that the network stack of this host holds
- * @sent, @received: packets
- * @sent_bytes, @received_bytes: payload bytes
+ * @reserved: 0
+ * @sent:     packets sent
+ * @sent_bytes: payload bytes sent
+ * @received: packets received
+ * @received_bytes: payload bytes received
  * @dropped:  sum of NHCA_CH_DROP_*: received packets that were dropped, and lost completions
  */
 struct nhca_res_channel {
@@ -152,6 +167,7 @@ struct nhca_res_cq {
  * @posted:  posted receives
  * @limit:   IB_EVENT_SRQ_LIMIT_REACHED is raised when @posted falls below @limit; 0: never
  * @error:   1: user space has stored an impossible producer index
+ * @reserved: 0
  */
 struct nhca_res_srq {
 	__u32 size;
@@ -170,9 +186,12 @@ struct nhca_res_srq {
  * @valid:     1: the keys of the region are valid
  * @access:    enum ib_access_flags
  * @bound_mws: memory windows that are bound to the region
- * @page_shift, @tces: log2 of the page size, and number of table entries; 0: the region has none
+ * @page_shift: log2 of the page size of the table entries; 0: the region has none
  * @lkey:      L_Key and R_Key
- * @va, @length: IOVA of the first byte, and number of bytes
+ * @reserved:  0
+ * @tces:      number of table entries; 0: the region has none
+ * @va:        IOVA of the first byte
+ * @length:    number of bytes
  * @pvo:       protocol virtual offset of the first byte; 0: the region has none
  */
 struct nhca_res_mr {

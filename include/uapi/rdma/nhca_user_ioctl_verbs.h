@@ -25,10 +25,11 @@ struct nhca_alloc_dm_resp {
 /**
  * struct nhca_channel_modify - NHCA_ATTR_CHANNEL_MODIFY_CMD
  * @mask: fields to change: NHCA_CHANNEL_*
- * @recv_threshold, @send_threshold: with a threshold of n, every n-th completion of the channel on
- *        the receive (send) CQ counts as solicited; initially 1.  Completions in error, and
- *        completions of packets that the peer marked as solicited, always count as solicited.
- *        0: no other completion counts as solicited
+ * @recv_threshold: with a threshold of n, every n-th completion of the channel on the receive CQ
+ *        counts as solicited; initially 1.  Completions in error, and completions of packets that
+ *        the peer marked as solicited, always count as solicited.  0: no other completion counts as
+ *        solicited
+ * @send_threshold: the same for the send CQ
  * @quantum: as in struct nhca_create_channel_cmd
  */
 struct nhca_channel_modify {
@@ -149,15 +150,18 @@ enum nhca_channel_error {
  * @job:     job id
  * @rcxts:   rCxts that the channel owns
  * @segment: maximum payload bytes of a packet of a transfer, with the current MTU of the netdev
- * @recv_threshold, @send_threshold, @quantum: as in struct nhca_channel_modify
+ * @recv_threshold: as in struct nhca_channel_modify
+ * @send_threshold: as in struct nhca_channel_modify
+ * @quantum: as in struct nhca_channel_modify
  * @violation: NHCA_CH_DROP_PVO_* of the last access of a peer that memory protection refused; 0:
  *           none.  The first violation after each query raises IB_EVENT_QP_ACCESS_ERR.  Payload of
  *           the channel's own read that its local PVO does not permit is also a violation.  If a
  *           local PVO or L_Key gives no access to the bytes to send, the driver sets @reason
  *           instead
  * @violation_channel: QPN of the peer's channel
- * @violation_rcxt, @violation_tid, @violation_pvo: rCxt and tid of the transfer, and PVO of the
- *           refused bytes, on this side
+ * @violation_rcxt: rCxt of the transfer on this side
+ * @violation_pvo: PVO of the refused bytes on this side
+ * @violation_tid: tid of the transfer
  * @recoveries: recovery count of the device, which starts at a random value
  * @counters: indexed by enum nhca_channel_counter; counters that the kernel does not have are 0
  */
@@ -342,12 +346,15 @@ enum nhca_transfer_status {
  * @length:  bytes of @data
  * @src_key: key of the peer's channel; other kinds than NHCA_FRAME_PACKET: only the lower 32 bits
  *           of the key
- * @src_rcxt, @rcxt: NHCA_FRAME_STATUS: the peer's rCxt that the probe or fence named, and the local
- *           rCxt.  NHCA_FRAME_WRITE, NHCA_FRAME_REQUEST, NHCA_FRAME_READ: rCxts of the peer and of
- *           this channel
- * @tid, @total, @segment: NHCA_FRAME_STATUS: the transfer, as the probe named it; after a fence
- *           only @tid is valid.  Other kinds than NHCA_FRAME_PACKET: the transfer
- * @offset:  NHCA_FRAME_STATUS: offset of the first packet that @data reports.  NHCA_FRAME_WRITE,
+ * @src_rcxt: NHCA_FRAME_STATUS: the peer's rCxt that the probe or fence named; NHCA_FRAME_WRITE,
+ *           NHCA_FRAME_REQUEST, NHCA_FRAME_READ: rCxt of the peer
+ * @rcxt:    other kinds than NHCA_FRAME_PACKET: rCxt of this channel
+ * @tid:     NHCA_FRAME_STATUS: tid of the transfer, as the probe or fence named it; other kinds than
+ *           NHCA_FRAME_PACKET: tid of the transfer
+ * @total:   bytes of the transfer; NHCA_FRAME_STATUS: as the probe named it, not valid after a fence
+ * @segment: payload of each packet but the last; NHCA_FRAME_STATUS: as the probe named it, not valid
+ *           after a fence
+ * @offset:  NHCA_FRAME_STATUS: offset of the first packet that @data reports; NHCA_FRAME_WRITE,
  *           NHCA_FRAME_READ: offset of @data in the transfer
  * @cookie:  cookie of the peer's work request; NHCA_FRAME_STATUS: cookie of the probe or fence
  * @received: NHCA_FRAME_STATUS: number of packets of the transfer that the peer has received

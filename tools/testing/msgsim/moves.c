@@ -15,10 +15,15 @@
 
 /**
  * struct move - a move that was posted
- * @manager, @from, @to: numbers of the nodes; @source, @target: slots
+ * @manager: number of the node that has posted the move
+ * @from:   number of the source
+ * @to:     number of the target
+ * @source: slot at the source
+ * @target: slot at the target; -1: none
  * @seed:   seed of the bytes
  * @closed: memory protection of the target must refuse the move
- * @cancelled: the move may complete with ECANCELED; @dropped: it gets no completion
+ * @cancelled: the move may complete with ECANCELED
+ * @dropped: the move gets no completion
  * @done:   the move has completed
  * @lost:   the manager has disconnected from the target, so late bytes may be placed there until
  *          the target has disconnected from the manager (@refuses)

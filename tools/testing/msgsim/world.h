@@ -20,10 +20,15 @@ enum op_kind { OP_WRITE, OP_READ, OP_SEND };
 
 /**
  * struct op - a message that was posted
- * @id:     from 1 on; @seed: seed of its bytes; @posted: time of the post
- * @from, @to: numbers of the nodes
- * @epoch:  peer.epoch of the node that posted it; @index: number of a send in its epoch
- * @local, @remote: slots, or -1
+ * @id:     from 1 on
+ * @seed:   seed of its bytes
+ * @posted: time of the post
+ * @from:   number of the node that has posted it
+ * @to:     number of the other node
+ * @epoch:  peer.epoch of the node that posted it
+ * @index:  number of a send in its epoch
+ * @local:  slot at @from, or -1
+ * @remote: slot at @to, or -1
  * @notify: NHCADV_MSG_NOTIFY
  * @closed: memory protection of the peer must refuse it
  * @cancelled: cancel() was called

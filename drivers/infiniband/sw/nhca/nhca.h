@@ -120,6 +120,8 @@ struct nhca_txq;
  * @counters: per-CPU counters; a QP that is bound to an rdma counter counts in that counter instead
  * @stats:    map of rdma counter numbers to their per-CPU counters (verbs/counter.c); its lock is
  *            held while a counter is read, so that the counter is not freed during the read
+ * @zcopy_deadline: jiffies until which the waits of a removal may last; 0: there was no
+ *            such wait (memory/pageref.c)
  * @ended:    sums of the rdma counters that no longer exist; owned; under the lock of @stats
  */
 struct nhca_dev {

@@ -12,7 +12,7 @@
 
 #include "ingress.h"
 #include "../net/steering.h"
-#include "../transport/qp.h"
+#include "../transport/rx.h"
 
 /*
  * Give a frame, as it was on the wire, to the QP, which copies the frame. The function consumes

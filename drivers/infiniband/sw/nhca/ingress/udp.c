@@ -9,7 +9,7 @@
 #include "../net/recv.h"
 #include "../net/sockets.h"
 #include "../rcxt/rcxt.h"
-#include "../transport/qp.h"
+#include "../transport/rx.h"
 #include "../wire/compat.h"
 
 static void nhca_rx_packet(struct nhca_batch *b, u32 len)

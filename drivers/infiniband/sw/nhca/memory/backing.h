@@ -66,31 +66,29 @@ struct nhca_feed {
  *         SGE that is written (nhca_backing_op()); @f is NULL if the caller cannot wait.  The
  *         backing ignores the bytes that the caller writes to the segment until @placed is called
  *         for them.
- *         Context: live section.
- *         Return: 0; -EAGAIN: the bytes are not in memory, so the caller must call @want, or @f is
- *         NULL; -EACCES: the region is being freed; -EIO: the bytes cannot be read.
+ *         It is called in a live section, and returns 0; -EAGAIN: the bytes are not in memory, so
+ *         the caller must call @want, or @f is NULL; -EACCES: the region is being freed; -EIO: the
+ *         bytes cannot be read.
  * @want:  called after @seg has returned -EAGAIN for @off: requests the bytes.  @len: bytes that
  *         the operation still needs from @off on; those after the end of the region are ignored.
- *         Context: the live section of @seg.
- *         Return: -EAGAIN: the function has called nhca_fault_begin(), so the owner waits; -EACCES:
- *         the region is being freed.
+ *         It is called in the live section of @seg, and returns -EAGAIN: the function has called
+ *         nhca_fault_begin(), so the owner waits; -EACCES: the region is being freed.
  * @placed: the owner has written @len bytes, which are in one page, to the segments that @seg has
  *         returned for them and this @op.  The bytes are those of a verified packet.  @end: these
  *         are the last bytes of the operation, or the last ones in this SGE.
- *         Context: the live section of @seg.
- *         Return: 0; -EAGAIN: the backing has taken the segment back, so the owner must write the
- *         bytes again; -EACCES: the region is being freed, or @f is NULL.
+ *         It is called in the live section of @seg, and returns 0; -EAGAIN: the backing has taken
+ *         the segment back, so the owner must write the bytes again; -EACCES: the region is being
+ *         freed, or @f is NULL.
  * @flush: writes to the disk all bytes of the region that were placed before.  @op names the FLUSH;
  *         the owner calls @flush for the same @op again after its wait.  @persistent: the bytes
  *         must also leave the cache of the disk.  NULL: nothing has to be done.
- *         Context: live section in which the key was checked.
- *         Return: 0; -EAGAIN: the function has called nhca_fault_begin(), so the owner waits;
- *         -EACCES: the region is being freed, or @f is NULL; -EIO: some bytes could not be written.
+ *         It is called in the live section in which the key was checked, and returns 0; -EAGAIN:
+ *         the function has called nhca_fault_begin(), so the owner waits; -EACCES: the region is
+ *         being freed, or @f is NULL; -EIO: some bytes could not be written.
  * @ahead: advises the backing that an operation, which has begun, will need these bytes.
- *         Context: live section in which the key was checked.
- * @free:  frees the backing.
- *         Context: process, sleeps.  The key is closed, and the waits for live sections and packets
- *         have ended.
+ *         It is called in the live section in which the key was checked.
+ * @free:  frees the backing.  It is called in process context, and may sleep.  The key is closed,
+ *         and the waits for live sections and packets have ended.
  */
 struct nhca_backing_ops {
 	int (*seg)(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 off, u32 max,

@@ -77,14 +77,16 @@ int nhca_fault_sync(struct nhca_fault *f);
 /**
  * nhca_fault_has_job - nhca_fault_waiting() without the check for NULL
  * @f: the state
- * Context: any.  Return: true if @resume will be called.
+ * Context: any.
+ * Return: true if @resume will be called.
  */
 bool nhca_fault_has_job(const struct nhca_fault *f);
 
 /**
  * nhca_fault_waiting - check whether the owner waits for a fault
  * @f: the state or NULL
- * Context: any.  Return: true if a requested fault has not ended; @resume will be called at its
+ * Context: any.
+ * Return: true if a requested fault has not ended; @resume will be called at its
  * end.
  */
 static inline bool nhca_fault_waiting(const struct nhca_fault *f)

@@ -35,7 +35,8 @@ struct nhca_seg {
  * @s: a segment in the direct map, so not one of a dma-buf or in vmalloc space
  *
  * The struct pages of the segment's other pages follow this one.
- * Context: any.  Return: the page.
+ * Context: any.
+ * Return: the page.
  */
 static inline struct page *nhca_seg_page(const struct nhca_seg *s)
 {
@@ -106,7 +107,8 @@ void nhca_iter_sges(struct nhca_iter *it, const struct nhca_key_user *key_user,
  * @len:      number of bytes that will be accessed.  This function checks key, domain, range and
  *            rights for all these bytes.  With 0 no byte is accessed and no key is needed.
  * @access:   IB_ACCESS_REMOTE_READ, _WRITE or _ATOMIC
- * Context: live section.  Return: 0; -EACCES: the key does not grant this access.
+ * Context: live section.
+ * Return: 0; -EACCES: the key does not grant this access.
  */
 int nhca_iter_key(struct nhca_iter *it, const struct nhca_key_user *key_user, u32 rkey, u64 va,
 		  u32 len, int access);
@@ -114,7 +116,9 @@ int nhca_iter_key(struct nhca_iter *it, const struct nhca_key_user *key_user, u3
 /**
  * nhca_rkey_get - check a remote key for an operation of several packets, and fill in a ref to it
  * @h:      a ref (rkm.h) that is not in use
- * @key_user, @rkey, @va: as for nhca_iter_key()
+ * @key_user: the QP that uses the key
+ * @rkey:   the R_Key
+ * @va:     the first address
  * @len:    bytes of the whole operation.  With 0 no key is needed, and the ref grants no access.
  * @access: IB_ACCESS_REMOTE_READ or _WRITE
  * Context: BH disabled, not in a live section.
@@ -281,27 +285,34 @@ int nhca_iter_copy(struct nhca_iter *to, struct nhca_iter *from, u32 len, int *f
 
 /**
  * nhca_iter_write - copy bytes to the iterator's position
- * @it, @src: destination; source in kernel memory
- * @len:      bytes
- * Context: live section.  Return: 0 or as nhca_iter_next().
+ * @it:  destination
+ * @src: source in kernel memory
+ * @len: bytes
+ * Context: live section.
+ * Return: 0 or as nhca_iter_next().
  */
 int nhca_iter_write(struct nhca_iter *it, const void *src, u32 len);
 
 /**
  * nhca_iter_read - copy bytes from the iterator's position
- * @it, @dst: source; destination in kernel memory
- * @len:      bytes
- * Context: live section.  Return: 0 or as nhca_iter_next().
+ * @it:  source
+ * @dst: destination in kernel memory
+ * @len: bytes
+ * Context: live section.
+ * Return: 0 or as nhca_iter_next().
  */
 int nhca_iter_read(struct nhca_iter *it, void *dst, u32 len);
 
 /**
  * nhca_iter_read_sum - nhca_iter_read() that also computes the Internet checksum
- * @it, @dst, @len: as for nhca_iter_read()
+ * @it:  source
+ * @dst: destination in kernel memory
+ * @len: bytes
  * @sum: the checksum as csum_partial() returns it; undefined after an error
  *
  * The checksum matches the bytes in @dst even if another CPU writes to the source during the copy.
- * Context: live section.  Return: 0 or as nhca_iter_next().
+ * Context: live section.
+ * Return: 0 or as nhca_iter_next().
  */
 int nhca_iter_read_sum(struct nhca_iter *it, void *dst, u32 len, __wsum *sum);
 
@@ -316,7 +327,8 @@ struct nhca_pageref_region **nhca_iter_zcopy(const struct nhca_iter *it);
 
 /**
  * nhca_atomic - execute one 64-bit atomic operation on registered memory
- * @key_user, @rkey: the QP that uses the key, and the R_Key
+ * @key_user:    the QP that uses the key
+ * @rkey:        the R_Key
  * @va:          address; the caller has checked that it is a multiple of 8
  * @cas:         compare-and-swap; otherwise fetch-and-add
  * @compare_add: value to compare with, or to add; host byte order
@@ -325,7 +337,8 @@ struct nhca_pageref_region **nhca_iter_zcopy(const struct nhca_iter *it);
  * @f:           state of a caller that can wait for the bytes, or NULL
  *
  * The operation is atomic with respect to other nhca atomics and to the CPUs of this host.
- * Context: live section.  Return: 0; -EACCES: the key does not grant this access, the bytes are not
+ * Context: live section.
+ * Return: 0; -EACCES: the key does not grant this access, the bytes are not
  * aligned in memory, or the region has a backing; -EAGAIN or -EACCES of nhca_iter_fault().
  */
 int nhca_atomic(const struct nhca_key_user *key_user, u32 rkey, u64 va, bool cas,
@@ -333,22 +346,26 @@ int nhca_atomic(const struct nhca_key_user *key_user, u32 rkey, u64 va, bool cas
 
 /**
  * nhca_atomic_write - execute an ATOMIC WRITE (IBTA A19)
- * @key_user, @rkey: the QP that uses the key, and the R_Key
+ * @key_user: the QP that uses the key
+ * @rkey:  the R_Key
  * @va:    address; the caller has checked that it is a multiple of 8
  * @value: the 8 bytes in the order of the packet
  * @f:     state of a caller that can wait for the bytes, or NULL
  *
  * The 8 bytes are written by one store.  Any CPU that reads them with acquire semantics also sees
  * all that this CPU wrote before.
- * Context: live section.  Return: as nhca_atomic().
+ * Context: live section.
+ * Return: as nhca_atomic().
  */
 int nhca_atomic_write(const struct nhca_key_user *key_user, u32 rkey, u64 va, u64 value,
 		      struct nhca_fault *f);
 
 /**
  * nhca_flush - execute a FLUSH (IBTA A19)
- * @key_user, @rkey: the QP that uses the key, and the R_Key
- * @va, @len: first address, and bytes; ignored if @all
+ * @key_user:  the QP that uses the key
+ * @rkey:     the R_Key
+ * @va:       first address; ignored if @all
+ * @len:      bytes; ignored if @all
  * @all:      flush all memory of the key
  * @access:   IB_ACCESS_FLUSH_*, which the key must grant
  * @f:        state of the responder

@@ -44,7 +44,10 @@ static inline struct nhca_pd *to_nhca_pd(struct ib_pd *ibpd)
 
 /**
  * nhca_mr_odp - register user memory without pinning it (IB_ACCESS_ON_DEMAND)
- * @dev, @pd, @iova, @access: as for nhca_mr_user()
+ * @dev:    the device
+ * @pd:     protection domain
+ * @iova:   as for nhca_mr_user()
+ * @access: as for nhca_mr_user()
  * @start:  first address; with 0 and a @length of SIZE_MAX the region is all memory of the process,
  *          present and future
  * @length: bytes; with 0 the function does the same as nhca_mr_user()
@@ -188,7 +191,8 @@ int nhca_mr_user_args(const struct ib_mr *ibmr, u64 *start, u64 *length, u64 *io
  *
  * On return no byte moves by the old rights any more.  The function also waits for packets that
  * refer to pages by the old rights, within the limits of nhca_pageref_wait().
- * Context: process, sleeps.  Return: 0; -EPERM: the pages were pinned only for reading and @access
+ * Context: process, sleeps.
+ * Return: 0; -EPERM: the pages were pinned only for reading and @access
  * includes writing, so the caller must register the memory again; -EBUSY: windows are bound to the
  * region; -EOPNOTSUPP: the memory of the region is neither pinned nor on-demand user memory.
  */
@@ -196,8 +200,9 @@ int nhca_mr_change(struct ib_mr *ibmr, struct ib_pd *pd, int access);
 
 /**
  * nhca_mr_dma - make a region of all kernel memory
- * @dev, @access: as for nhca_mr_user()
- * @pd: protection domain of a kernel consumer
+ * @dev:    the device
+ * @pd:     protection domain of a kernel consumer
+ * @access: as for nhca_mr_user()
  *
  * Addresses in the region are kernel virtual addresses (ib_virt_dma).
  * Context: process, sleeps.
@@ -207,9 +212,10 @@ struct ib_mr *nhca_mr_dma(struct nhca_dev *dev, struct ib_pd *pd, int access);
 
 /**
  * nhca_mr_fast - make a region for fast registration, without a mapping and with its key closed
- * @dev, @pd: as for nhca_mr_user()
- * @max_sg:   maximum number of elements that nhca_mr_fast_map() can map
- * @gaps:     elements may begin and end anywhere, not only at page boundaries
+ * @dev:    the device
+ * @pd:     protection domain
+ * @max_sg: maximum number of elements that nhca_mr_fast_map() can map
+ * @gaps:   elements may begin and end anywhere, not only at page boundaries
  * Context: process, sleeps.
  * Return: the region; ERR_PTR: -ENOMEM: no memory; or as nhca_mkey_add() or nhca_range_alloc().
  */
@@ -231,7 +237,9 @@ int nhca_mr_fast_map(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
 
 /**
  * nhca_mr_dm - make a region of device memory (dm.h); its addresses begin at 0
- * @dev, @pd, @access: as for nhca_mr_user()
+ * @dev:    the device
+ * @pd:     protection domain
+ * @access: as for nhca_mr_user()
  * @dm:     the device memory; the caller keeps it until it has destroyed the region
  * @offset: byte of @dm at which the region begins
  * @length: bytes
@@ -245,7 +253,10 @@ struct ib_mr *nhca_mr_dm(struct nhca_dev *dev, struct ib_pd *pd, struct nhca_dm 
 #ifdef CONFIG_DMA_SHARED_BUFFER
 /**
  * nhca_mr_dmabuf - make a region of a dma-buf
- * @dev, @pd, @iova, @access: as for nhca_mr_user()
+ * @dev:    the device
+ * @pd:     protection domain
+ * @iova:   as for nhca_mr_user()
+ * @access: as for nhca_mr_user()
  * @offset: byte of the buffer at which the region begins
  * @length: bytes
  * @fd:     file descriptor of the dma-buf
@@ -280,7 +291,8 @@ int nhca_mr_close(struct ib_mr *ibmr);
  *
  * The function waits for live sections.  It then waits for packets that refer to pages of the
  * region, within the limits of nhca_pageref_wait(), and unpins the pages.
- * Context: process, sleeps.  Return: 0; -EBUSY: windows are bound to the region.
+ * Context: process, sleeps.
+ * Return: 0; -EBUSY: windows are bound to the region.
  */
 int nhca_mr_destroy(struct nhca_dev *dev, struct ib_mr *ibmr);
 
@@ -301,7 +313,8 @@ struct nhca_mw {
  * @mw:   the window; the function sets ibmw.rkey
  * @pd:   protection domain
  * @type: type of the window
- * Context: process, sleeps.  Return: as nhca_mkey_add().
+ * Context: process, sleeps.
+ * Return: as nhca_mkey_add().
  */
 int nhca_mw_init(struct nhca_mw *mw, struct ib_pd *pd, enum ib_mw_type type);
 
@@ -322,7 +335,8 @@ void nhca_mw_qp_gone(struct nhca_key_user *key_user);
 
 /**
  * nhca_mw_device_cap - get the kind of type 2 windows that module parameter mw_type selects
- * Context: any.  Return: IB_DEVICE_MEM_WINDOW_TYPE_2A or _2B.
+ * Context: any.
+ * Return: IB_DEVICE_MEM_WINDOW_TYPE_2A or _2B.
  */
 u64 nhca_mw_device_cap(void);
 
@@ -336,7 +350,8 @@ void nhca_mr_dump(struct ib_mr *ibmr, struct nhca_res_mr *res);
 
 /**
  * nhca_memory_init - initialize memory/ when the module is loaded
- * Context: process, sleeps.  Return: 0; -ENOMEM: no memory.
+ * Context: process, sleeps.
+ * Return: 0; -ENOMEM: no memory.
  */
 int nhca_memory_init(void);
 

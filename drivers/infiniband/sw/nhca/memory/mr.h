@@ -45,14 +45,14 @@ enum nhca_mr_kind {
  *         softirq, or code other than the owner, can take away (fast registration, on-demand pages,
  *         dma-bufs).
  * @seg:   does the work of nhca_mr_seg() while the region's kind is not NHCA_MR_TCE; NULL if the
- *         kind is always NHCA_MR_TCE or NHCA_MR_BACKED.
- *         Context: live section.  Return: as nhca_mr_seg(); -EAGAIN: call @want.
+ *         kind is always NHCA_MR_TCE or NHCA_MR_BACKED.  It is called in a live section, and
+ *         returns the same as nhca_mr_seg(); -EAGAIN: call @want.
  * @want:  called after @seg has returned -EAGAIN for @off; requests a fault of @len bytes, after
- *         which the owner of @f is resumed.  NULL if @seg never returns -EAGAIN.
- *         Context: the live section of @seg.  Return: as nhca_iter_fault().
- * @free:  frees what only regions with these functions own; NULL if there is nothing to free.
- *         Context: process, sleeps.  The key is closed, the range of TCEs is free, and the waits
- *         for live sections and packets have ended.
+ *         which the owner of @f is resumed.  NULL if @seg never returns -EAGAIN.  It is called in
+ *         the live section of @seg, and returns the same as nhca_iter_fault().
+ * @free:  frees what only regions with these functions own; NULL if there is nothing to free.  It
+ *         is called in process context, and may sleep.  The key is closed, the range of TCEs is
+ *         free, and the waits for live sections and packets have ended.
  *
  * Each way of registration has one constant table.  The functions get the region, which contains
  * or points to their state.

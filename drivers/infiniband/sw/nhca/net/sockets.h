@@ -33,8 +33,9 @@ struct nhca_rx_pos {
  * @part:  a batch of which only some packets have been processed, or NULL; used only by the CPU
  *         that processes the socket's packets
  * @pos:   where @part continues
- * @since, @left: lower 32 bits of jiffies, and the budget that is left for this jiffy: at first
- *         NHCA_RX_JIFFY (ingress/ingress.h); used only by the same CPU as @part
+ * @since: lower 32 bits of the jiffies that @left is for; used only by the same CPU as @part
+ * @left:  budget that is left for this jiffy, at first NHCA_RX_JIFFY (ingress/ingress.h); used only
+ *         by the same CPU as @part
  */
 struct nhca_sock {
 	struct nhca_net *nn;

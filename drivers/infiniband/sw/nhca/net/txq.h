@@ -29,7 +29,8 @@
  * @rcu:      frees the struct after a grace period, because nhca_flow_share() finds shares under
  *            RCU, and @rest may drop the last reference
  * @inflight: number of packets in the stack that are not stuck
- * @high, @low: values of @inflight at which flows pause, and at which waiting flows resume
+ * @high:     value of @inflight at which flows pause
+ * @low:      value of @inflight at which waiting flows resume
  * @lock:     irqsave; protects @waiting, @wakes, @resting, @active, @nactive, @aging
  * @waiting:  flows that wait until @inflight falls, in the order of their arrival: with requests to
  *            send [0], with responses to send [1]
@@ -83,8 +84,8 @@ struct nhca_txq {
  *            that of nhca_txq.waiting; under nhca_txq.lock; an entry is empty if the flow is not in
  *            that list
  * @active:   entry in nhca_txq.active
- * @since, @base: jiffies and nhca_txq.released when nhca_txq.age last found @moved set; under
- *            nhca_txq.lock
+ * @since:    jiffies when nhca_txq.age last found @moved set; under nhca_txq.lock
+ * @base:     nhca_txq.released at that time; under nhca_txq.lock
  * @pages:    zero-copy references of the flow
  * @kick:     runs requester and responder of the QP, or the channel; NULL after nhca_flow_stop()
  * @arg:      argument of @kick

@@ -158,8 +158,8 @@ struct rdma_hw_stats;
 struct rdma_hw_stats *nhca_alloc_hw_stats(struct ib_device *ibdev, u32 port);
 
 /**
- * nhca_counters_sum - set @values to the sums of the counters over all CPUs
- * nhca_counters_add - add these sums to @values
+ * nhca_counters_add - add the sums of the counters over all CPUs to @values
+ * nhca_counters_sum - set @values to these sums
  * @counters: the counters, per CPU
  * @values:   NHCA_CNT_MAX sums
  * Context: any.

@@ -23,9 +23,9 @@
  *          its entries is a pointer to struct ib_qp.
  * @prod:   number of entries produced, modulo 2^32; hdr->prod is a copy for the consumer
  * @cons:   kernel consumers: number of entries polled, modulo 2^32
- * @gap, @gap_len: kernel consumers, while nhca_cq_forget_qp() runs: the @gap_len slots from index
- *          @gap on are unused, because the entries that stay have moved to higher indices;
- *          nhca_cq_next() skips these slots
+ * @gap:    kernel consumers, while nhca_cq_forget_qp() runs: index of the first unused slot.  The
+ *          entries that stay have moved to higher indices, and nhca_cq_next() skips these slots
+ * @gap_len: number of unused slots from @gap on; 0 while nhca_cq_forget_qp() does not run
  * @forgets: a call of nhca_cq_forget_qp() is in progress; other calls wait until it ends
  * @xrc:    kernel consumers: entry in the list of nhca_cq_serve_xrc(), protected by the list's lock
  * @arm:    kinds of completions for which the CQ is armed, and its deferred event

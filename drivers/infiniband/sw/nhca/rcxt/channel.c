@@ -13,7 +13,7 @@
 
 #include "../memory/memcg.h"
 #include "../observe/stub.h"
-#include "engine.h"
+#include "notice.h"
 
 #define CHANNEL_MAX_FRAMES	NHCA_MAX_FRAMES
 /* minimum number of bytes in a slot of the send FIFO after struct nhca_send_wqe */

@@ -172,7 +172,8 @@ struct nhca_channel_counts {
 /**
  * struct nhca_channel - a channel
  * @ibqp:    its QP, of type IB_QPT_DRIVER; constant, as all members up to @key_user
- * @dev, @rd: its device, and the state of the device in this room
+ * @dev:     its device
+ * @rd:      state of the device in this room
  * @who:     its identity for counters and traces; owned by struct nhca_qp
  * @qpn:     its QPN
  * @key:     its channel key, random
@@ -182,8 +183,8 @@ struct nhca_channel_counts {
  * @rcxts:   rCxts that the channel owns; nhca_rcxt_dev.lock protects the list
  * @reason:  enum nhca_channel_error; set once, by cmpxchg(); not 0: the channel is in the error
  *           state
- * @drr, @ready: state and list entry in the deficit round robin; nhca_rcxt_dev.ready_lock protects
- *           both
+ * @drr:     state in the deficit round robin; nhca_rcxt_dev.ready_lock protects it
+ * @ready:   entry in nhca_rcxt_dev.ready; nhca_rcxt_dev.ready_lock protects it
  * @flow:    its packets in the network stack; constant
  * @fault:   waits for page faults of work requests of packet mode; constant
  * @quantum: cost of a turn, in units of NHCA_CH_SHARE: the turn ends when it has cost so much, so
@@ -197,7 +198,9 @@ struct nhca_channel_counts {
  * @sq:      send FIFO
  * @fetched: index of the next entry to fetch, free-running
  * @cons:    consumer index: entries before it were given back to the program
- * @max_wr, @max_sge, @max_inline: granted capacities; constant
+ * @max_wr:  granted number of entries of @sq; constant
+ * @max_sge: granted number of SGEs of a work request; constant
+ * @max_inline: granted bytes of inline data of a work request; constant
  * @wqe:     copy of the work request that is being executed, with SGEs or inline data
  * @clock:   nhca_trace_clock() when @wqe was fetched
  * @sending: transfers in progress; the first one is sent next
@@ -206,7 +209,10 @@ struct nhca_channel_counts {
  * @cancelling: the cancel at index @cancel_index of the FIFO has begun.  The cancel
  *           waits for the end of copies of payload (nhca_rcxt_await()), and for the release of all
  *           zero-copy references up to number @cancel_zcopy
- * @waiting: @num_waiting work requests that wait for their rCxts, in the order of the FIFO
+ * @cancel_index: index of the cancel that @cancelling is about
+ * @cancel_zcopy: nhca_zcopy_seq() when this cancel began
+ * @waiting: work requests that wait for their rCxts, in the order of the FIFO
+ * @num_waiting: number of work requests in @waiting, at most NHCA_CH_WAITING
  * @retry:   the element of @waiting whose work request is executed again; NULL: that of @fetched is
  * @free:    unused elements of @writes
  * @writes:  NHCA_CH_WRITES elements for writes of this channel; owned
@@ -596,70 +602,6 @@ void nhca_reply_probe(struct nhca_channel *ch, const struct nhca_rx *rx);
  * Context: softirq, RCU read side, no lock held.
  */
 void nhca_reply_fence(struct nhca_channel *ch, const struct nhca_rx *rx);
-
-/* ---- notice.c: completion of writes after their notices ---- */
-
-/**
- * nhca_notice_rx - execute a notice of a peer
- * @ch: the channel
- * @rx: the notice
- * Context: softirq, RCU read side, no lock held.
- */
-void nhca_notice_rx(struct nhca_channel *ch, const struct nhca_rx *rx);
-
-/**
- * nhca_notice_wait - put the rCxt of a write on nhca_channel.noticed
- * @ch: the channel
- * @rc: the rCxt, RELEASING
- *
- * nhca_notice_complete() completes the write when no packet refers to its pages any more.
- * Context: the channel's turn, rCxt's lock.
- */
-void nhca_notice_wait(struct nhca_channel *ch, struct nhca_rcxt *rc);
-
-/**
- * nhca_notice_answered - post NHCA_WC_CH_REMOTE_READ, because the peer has all bytes of its read
- * @ch:     the channel
- * @local:  rCxt of @ch
- * @x:      RXETH of a packet of the read
- * @reader: QPN of the peer's channel
- * Context: any; no lock held.
- */
-void nhca_notice_answered(struct nhca_channel *ch, const struct nhca_rcxt_id *local,
-			  const struct nhca_rxeth *x, u32 reader);
-
-/**
- * nhca_notice_early - check whether a status says too early that a write is complete
- * @ch: the channel
- * @rc: rCxt that the status names
- * @x:  RXETH of the status
- *
- * The program may reuse the memory after a status NHCA_RX_ST_DONE.  So the caller drops a status
- * that is too early.  The program then sends another probe, as after a packet loss.
- * Context: any, rCxt's lock.
- * Return: true if the status is NHCA_RX_ST_DONE for the write of @rc, but the send engine still
- * makes packets of the write, or packets still refer to its pages.
- */
-bool nhca_notice_early(struct nhca_channel *ch, const struct nhca_rcxt *rc,
-		       const struct nhca_rxeth *x);
-
-/**
- * nhca_notice_forget - remove an rCxt from nhca_channel.noticed, because it is being released
- * @ch: the channel
- * @rc: the rCxt; if it is RELEASING, its write gets no completion
- * Context: any, rCxt's lock.
- */
-void nhca_notice_forget(struct nhca_channel *ch, struct nhca_rcxt *rc);
-
-/**
- * nhca_notice_complete - complete writes whose pages have been released
- * @ch:   the channel
- * @cost: increased by the number of writes
- * Context: the channel's turn.
- * Return: true if there may be more of these writes; false if none is left, or if packets still
- * refer to the pages of the first write.  The release of these pages kicks the channel.
- */
-bool nhca_notice_complete(struct nhca_channel *ch, u32 *cost);
 
 /* ---- recv.c ---- */
 

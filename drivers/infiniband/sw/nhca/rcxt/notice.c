@@ -10,7 +10,7 @@
  * "Buffers").  Then the rCxt of the write waits in nhca_channel.noticed until these packets are
  * freed, and the write completes in the channel's next turn.
  */
-#include "engine.h"
+#include "notice.h"
 
 static struct nhca_rcxt *noticed_entry(struct nhca_channel *ch, u32 index)
 {

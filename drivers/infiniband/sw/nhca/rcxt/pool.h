@@ -85,8 +85,9 @@ enum nhca_rcxt_state {
  * @tid:     tid of the latest transfer, or of a later cancel or fence; 0: there was none since the
  *           rCxt was acquired
  * @channel: QPN of the channel that owns the rCxt
- * @next, @prev: indices of neighbors; in the pool: only @next, in the free list; acquired: both, in
- *           the list of the channel; the pool's lock protects them
+ * @next:    index of the next rCxt in the free list of the pool or, if it is acquired, in the list
+ *           of the channel; the pool's lock protects @next and @prev
+ * @prev:    acquired: index of the previous rCxt in the list of the channel
  * @total:   bytes of the transfer
  * @missing: READING, RECEIVING: number of packets that have not arrived
  * @zcopy:   WAITING, RELEASING: number (nhca_zcopy_seq()) of the last zero-copy reference that the
@@ -118,7 +119,8 @@ enum nhca_rcxt_state {
  *           half-receive read: ANSWERING, ANSWERED: source of the transfer's first byte
  * @asked:   half-receive read: READING: number of the latest request (nhca_rxeth.number)
  * @digest:  MOVING: nhca_third_digest() of the request
- * @noticed_next, @noticed_prev: RELEASING: indices of the neighbors in nhca_channel.noticed
+ * @noticed_next: RELEASING: index of the next rCxt in nhca_channel.noticed
+ * @noticed_prev: RELEASING: index of the previous rCxt in nhca_channel.noticed
  * @bits:    READING, RECEIVING: bit i is set if packet i has arrived; at most NHCA_RCXT_FEW packets
  * @map:     bitmap as @bits, for more packets, at most NHCA_RCXT_MAX_PACKETS; allocated when the
  *           transfer begins, freed when it ends or is replaced (tid.c); owned by the rCxt
@@ -184,7 +186,8 @@ static_assert(sizeof(struct nhca_rcxt) <= 64);
  * @rcxts: array of @size rCxts; owned
  * @size:  number of rCxts; constant
  * @free:  number of free rCxts
- * @head, @tail: indices of the first and the last free rCxt; NHCA_RCXT_NONE if none is free
+ * @head:  index of the first free rCxt; NHCA_RCXT_NONE if none is free
+ * @tail:  index of the last free rCxt; NHCA_RCXT_NONE if none is free
  * @recoveries: recovery count, starts at a random value
  * @keys:  order of the keys; the counter in @keys is not used, because each rCxt has its own
  * @map_bytes: bytes of all bitmaps that are allocated; atomic

@@ -9,6 +9,7 @@
  * address, the drop is counted and traced.
  */
 #include "../memory/memcg.h"
+#include "notice.h"
 #include "third.h"
 #include "../observe/inject.h"
 #include "../observe/trace.h"

@@ -10,6 +10,7 @@
  */
 #include <linux/slab.h>
 
+#include "notice.h"
 #include "third.h"
 
 void nhca_send_hdr(const struct nhca_channel *ch, struct nhca_hdr *h, u8 opcode, u32 qpn)

@@ -40,13 +40,17 @@ struct pair_end;
  * @list:   in pair.chans
  * @end:    its device
  * @peer:   channel that its work requests name
- * @ibqp, @who, @cap, @resp: arguments and results of nhca_channel_create()
+ * @ibqp:   argument of nhca_channel_create()
+ * @who:    argument of nhca_channel_create()
+ * @cap:    argument and result of nhca_channel_create()
+ * @resp:   result of nhca_channel_create()
  * @ch:     the channel
  * @cq:     send CQ [0] and receive CQ [1]
  * @comp:   number of completion events of both CQs
  * @ids:    rCxts that it has acquired
  * @posted: work requests posted, modulo 2^32
- * @fatal, @access: events IB_EVENT_QP_FATAL and IB_EVENT_QP_ACCESS_ERR
+ * @fatal:  number of events IB_EVENT_QP_FATAL
+ * @access: number of events IB_EVENT_QP_ACCESS_ERR
  */
 struct chan {
 	struct list_head list;
@@ -69,8 +73,11 @@ struct chan {
  * struct pair_end - one host
  * @pair:   the pair
  * @addr:   its IPv4 address, host order
- * @dev, @netdev, @pd: its device
- * @page, @bytes: pages of @mem, and the first byte of @mem
+ * @dev:    its device
+ * @netdev: netdev of @dev
+ * @pd:     protection domain of @dev
+ * @page:   first page of @mem
+ * @bytes:  first byte of @mem
  * @job:    the job of @mem
  * @mem:    job memory of PAIR_BYTES
  * @chan:   its first channel
@@ -94,7 +101,8 @@ struct pair_end {
  * @hdr:     headers of the first packet
  * @payload: bytes of each packet
  * @count:   number of packets
- * @saddr, @daddr: IPv4 addresses, host order
+ * @saddr:   IPv4 source address, host order
+ * @daddr:   IPv4 destination address, host order
  * @copy:    the sender copied the payload
  * @zcopy:   zero-copy reference of the payload, or NULL
  * @charge:  skb that is charged to the flow, or NULL
@@ -265,8 +273,8 @@ bool chan_idle(struct chan *c);
 /**
  * chan_count - read a counter of a channel
  * pair_dev_count - read a counter of a device
- * @c, @end: the channel or the host
- * @which:   the counter
+ * @c:     the channel; pair_dev_count() has the host instead
+ * @which: the counter
  * Return: its value.
  */
 u64 chan_count(struct chan *c, enum nhca_channel_counter which);

@@ -488,7 +488,8 @@ static void more_test(struct kunit *test)
 /**
  * struct half - an operation in progress
  * @op:   its number
- * @off, @len: its range
+ * @off:  first byte of its range
+ * @len:  bytes of its range
  * @done: bytes that are placed
  * @from: offset of the first placed byte that is not DIRTY yet
  * @reads: it reads

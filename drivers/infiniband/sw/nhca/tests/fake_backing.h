@@ -24,7 +24,9 @@
  * @frees: number of calls of free()
  * @waiter: requester or responder that waits, or NULL
  * @seg_op: operation of the last call of seg()
- * @op, @off, @len: arguments of the last call of want()
+ * @op: operation of the last call of want()
+ * @off: first byte that this call wanted
+ * @len: bytes that this call wanted
  * @writes: the region may be written
  * @placed: bytes for which placed() was called
  * @ends: number of calls of placed() with the end of an operation or SGE

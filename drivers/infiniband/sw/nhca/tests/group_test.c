@@ -9,6 +9,7 @@
 #include <linux/rtnetlink.h>
 #include <net/addrconf.h>
 
+#include "../transport/rx.h"
 #include "addr_fixture.h"
 #include "threads.h"
 

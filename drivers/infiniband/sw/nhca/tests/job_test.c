@@ -21,7 +21,10 @@
 /**
  * struct region - a region of the model
  * @mem:  the registered memory; NULL: not registered
- * @job, @offset, @length, @access: arguments of the registration
+ * @job:  job of the registration
+ * @offset: offset of the first byte in its page
+ * @length: bytes that are registered
+ * @access: rights of the registration
  * @hole: index of a page without a TCE, or -1
  * @pvo:  PVO of the first byte; kept after deregistration as a stale PVO
  */

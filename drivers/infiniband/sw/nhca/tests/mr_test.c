@@ -309,7 +309,9 @@ static void owner_test(struct kunit *test)
  * @mr:    the region, of one page
  * @page:  its page; NULL: the page is missing
  * @next:  page that a request would fault in; NULL: the request fails
- * @off, @len, @write: the last request
+ * @off:   first byte of the last request
+ * @len:   bytes of the last request
+ * @write: the last request was for writing
  * @freed: number of calls of the free function
  */
 struct brought {

@@ -25,13 +25,18 @@ static const enum nhca_mkey_type __maybe_unused types[] = {
 /**
  * struct fixture - objects of each test
  * @dev:      device without a driver
- * @pd, @other_pd: two protection domains
+ * @pd:       a protection domain
+ * @other_pd: another protection domain
  * @qp:       the key user that binds windows by default, in @pd
  * @sibling:  another QP in @pd
  * @stranger: a QP in @other_pd
  * @twin:     a QP in @other_pd with the number of @qp
- * @mrs, @mws, @pages: regions, windows and pages that mw_test_exit() frees
- * @nmrs, @nmws, @npages: how many there are
+ * @mrs:      regions that mw_test_exit() frees
+ * @mws:      windows that mw_test_exit() frees
+ * @pages:    pages that mw_test_exit() frees
+ * @nmrs:     number of regions
+ * @nmws:     number of windows
+ * @npages:   number of pages
  */
 struct fixture {
 	struct nhca_dev *dev;

@@ -46,7 +46,8 @@ static void with_and_without(struct kunit *test, void (*fn)(struct kunit *test))
  * @mr:    region with the bytes
  * @pages: its pages
  * @bytes: the same bytes in kernel memory
- * @txq, @flow: packet count of a device, and a flow
+ * @txq:   packet count of a device
+ * @flow:  a flow of @txq
  */
 struct source {
 	struct nhca_mr *mr;

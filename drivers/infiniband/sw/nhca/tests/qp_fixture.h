@@ -21,6 +21,7 @@
 #include "../net/net.h"
 #include "../net/xmit.h"
 #include "../transport/engine.h"
+#include "../transport/rx.h"
 
 #define FIX_MTU		1024
 #define FIX_PEER_QPN	0x4711

@@ -22,7 +22,8 @@
  * @dev:  the netdev, which keeps the skbs
  * @up:   a netdev with as many queues, stacked on @dev
  * @held: skbs that @dev has not sent
- * @txq, @flow: packet count of the netdev, and its flows
+ * @txq:  packet count of the netdev
+ * @flow: flows of @txq
  */
 struct nic {
 	struct net_device *dev;

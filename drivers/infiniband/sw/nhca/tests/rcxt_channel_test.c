@@ -7,7 +7,7 @@
 #include <linux/ipv6.h>
 #include <linux/udp.h>
 
-#include "../rcxt/engine.h"
+#include "../rcxt/notice.h"
 
 /*
  * For every MTU from 1280 on, the wire format allows the segment of a channel, and a packet with a
@@ -69,7 +69,8 @@ static void rcxt_shares_count_bytes(struct kunit *test)
  * @txq: packet count to which the flow belongs
  * @cq:     CQ of all completions
  * @ibqp:   queue pair whose CQ is @cq
- * @rc, @id: the rCxt
+ * @rc:     the rCxt
+ * @id:     id of @rc
  * @kicked: number of kicks of the channel by a release
  */
 struct fixture {

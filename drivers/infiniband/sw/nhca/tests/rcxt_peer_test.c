@@ -16,8 +16,12 @@
 /**
  * struct job - what the program of one end does on one rCxt
  * @opcode: NHCA_WR_CH_WRITE or NHCA_WR_CH_READ; 0: nothing
- * @tid, @total, @segment, @seed: of the transfer
- * @mine, @theirs: completions of the initiator and of the target
+ * @tid:    tid of the transfer
+ * @total:  bytes of the transfer
+ * @segment: payload of its packets
+ * @seed:   seed of its bytes
+ * @mine:   number of completions of the initiator
+ * @theirs: number of completions of the target
  * @told: a status has said that the write is complete
  */
 struct job {

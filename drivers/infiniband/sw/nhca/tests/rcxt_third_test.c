@@ -11,7 +11,9 @@
 
 /**
  * struct third - the three channels
- * @a, @b, @c: source, target, manager
+ * @a: source
+ * @b: target
+ * @c: manager
  */
 struct third {
 	struct chan *a;

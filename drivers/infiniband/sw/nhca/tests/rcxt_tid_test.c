@@ -23,7 +23,8 @@
  * @copies: number of packets of each copy
  * @what:   kind of the transfer; NOTHING: no transfer, or one that is over
  * @tid:    tid of the latest transfer
- * @total, @segment: sizes of the transfer in bytes
+ * @total:  bytes of the transfer
+ * @segment: payload of its packets in bytes
  * @notify: NHCA_RX_NOTIFY_*
  * @base:   PVO of the transfer's first byte
  * @got:    packets that have arrived, by index
@@ -723,7 +724,8 @@ static void rcxt_tid_wanted(struct kunit *test)
  * struct other - another user, whose transfers begin and end in the interrupt of a timer
  * @timer:  the timer
  * @f:      the fixture
- * @list, @rc: rCxt of the user
+ * @list:   list of @rc
+ * @rc:     rCxt of the user
  * @begun:  number of transfers that have begun
  * @failed: number of transfers that had no bitmap
  */

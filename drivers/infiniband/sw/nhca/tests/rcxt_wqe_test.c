@@ -11,8 +11,9 @@
 
 /**
  * struct field - a field of a work request, and the value that a test stores in it
- * @offset, @size: in struct nhca_send_wqe; @size 0: no field
- * @value: the value
+ * @offset: offset in struct nhca_send_wqe
+ * @size:   bytes; 0: no field
+ * @value:  the value
  */
 struct field {
 	u16 offset;

@@ -3,6 +3,7 @@
  * KUnit: writes of one channel to another: the bytes, the completions, and the time at which the
  * program gets its buffer back, on a network that loses, repeats and reorders packets.
  */
+#include "../rcxt/notice.h"
 #include "channel_pair.h"
 
 #define BOTH		(NHCA_NOTIFY_INITIATOR | NHCA_NOTIFY_TARGET)

@@ -18,7 +18,8 @@
 /**
  * struct fixture - objects of each test
  * @dev:   device without a driver
- * @key_user, @other: key users of two protection domains
+ * @key_user: key user of a protection domain
+ * @other: key user of another protection domain
  * @pages: each is filled with the digit of its index
  */
 struct fixture {

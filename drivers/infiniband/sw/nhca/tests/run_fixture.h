@@ -32,11 +32,23 @@ struct memory {
 
 /**
  * struct run - objects of each test
+ * @ndev: the netdev
  * @md: the route, in the route cache of @av
- * @from, @to: memory to send, and memory to receive in
- * @sent: batches that were sent, and sums of the other arguments of nhca_send()
+ * @av: address vector of the peer
+ * @who: identity of the sender
+ * @txq: packet count of @ndev
+ * @flow: flow of the sender
+ * @from: memory to send
+ * @to: memory to receive in
+ * @sent: batches that were sent
+ * @packets: sum of the packets that nhca_send() got
+ * @payload: sum of the payload bytes that nhca_send() got
+ * @zcopied: sum of the bytes by page reference that nhca_send() got
  * @b: the batch
- * @hdr, @tx, @it, @sge: the packet that is added next
+ * @hdr: headers of the packet that is added next
+ * @tx: the packet that is added next
+ * @it: its payload
+ * @sge: SGE of @it
  */
 struct run {
 	struct net_device *ndev;

@@ -9,6 +9,7 @@
 #include "../net/burst.h"
 #include "qp.h"
 #include "requester.h"
+#include "responder.h"
 #include "source.h"
 
 /*
@@ -163,6 +164,7 @@ static inline bool nhca_sq_open(const struct nhca_qp *qp)
  * nhca_qp_table_add - assign a number to a QP and let lookups find it
  * nhca_qp_table_hide - let no lookup find a QP any more; its number stays in use
  * nhca_qp_table_del - free the number of a hidden QP
+ * @qp: the QP
  * Context: add: process, sleeps; hide and del: any.
  * Return: 0; -ENOMEM: no memory; -EBUSY: no free number was found.
  */
@@ -176,12 +178,15 @@ bool nhca_qpn_is_taken(u32 qpn);
 
 /**
  * nhca_qp_grace - wait for requesters and responders that found the QP before it was hidden
+ * @qp: the QP
  * Context: process, sleeps.  KUnit replaces this function.
  */
 void nhca_qp_grace(struct nhca_qp *qp);
 
 /**
  * nhca_qp_event - raise an asynchronous event of the QP
+ * @qp:    the QP
+ * @event: the event
  *
  * For a kernel consumer, nhca_qp.kick calls the handler.  A handler must not run in the call chain
  * of a verb (Documentation/infiniband/core_locking.rst).  A handler may also use verbs that take
@@ -193,12 +198,14 @@ void nhca_qp_event(struct nhca_qp *qp, enum ib_event_type event);
 
 /**
  * nhca_qp_set_sqe - move a UC, UD or GSI QP to SQE: its send queue has failed (IBTA 10.3.1.6)
+ * @qp: the QP
  * Context: any.
  */
 void nhca_qp_set_sqe(struct nhca_qp *qp);
 
 /**
  * nhca_qp_flush - flush both halves of a QP that is in the error state
+ * @qp: the QP
  * Context: BH disabled or process; takes both locks.
  */
 void nhca_qp_flush(struct nhca_qp *qp);
@@ -212,6 +219,7 @@ void nhca_qp_flush(struct nhca_qp *qp);
  * nhca_pace_waits - check whether the next packet has to wait; then a timer will kick the QP
  * nhca_pace_active - check whether the timer of nhca_pace_waits() runs
  * nhca_pace_sent - count @bytes of payload that were sent
+ * @qp: the QP; the functions without it have its rate limiter
  * Context: alloc and free: process, no lock held.
  * Return: alloc: NULL if there is no memory; waits: the packet has to wait; active: the timer runs.
  */
@@ -226,6 +234,8 @@ void nhca_pace_sent(struct nhca_qp *qp, u32 bytes);
 
 /**
  * nhca_sq_retire - complete retired requests whose buffers the network stack has released
+ * @qp: the QP
+ *
  * Each pass of the requester calls this function, which completes at most NHCA_BUDGET requests.
  * nhca_qp.kick completes further ones.
  */
@@ -233,6 +243,7 @@ void nhca_sq_retire(struct nhca_qp *qp);
 
 /**
  * nhca_sq_fetch - copy the next work request out of the ring and check it
+ * @qp: the QP
  * Return: the request, appended to sq.inflight (if its WQE is invalid, with a status); NULL if none
  * is posted; ERR_PTR(-ENOMEM): no memory now; ERR_PTR(-EPROTO): the producer index is impossible.
  */
@@ -249,8 +260,11 @@ u64 nhca_sq_allowed(const struct nhca_qp *qp);
 /**
  * nhca_swr_free - free a request that is in no list, or keep it as a spare
  * nhca_sq_free_spares - free the spares of a send queue that is no longer used
- * nhca_sq_more - Return: true if a request is posted that was not fetched
+ * nhca_sq_more - check whether a request is posted that was not fetched
  * nhca_sq_purge - drop all requests, posted or in flight, without completions (RESET, destruction)
+ * @sq: the send queue
+ * @swr: the request
+ * Return: nhca_sq_more(): true if there is such a request.
  */
 void nhca_swr_free(struct nhca_sq *sq, struct nhca_swr *swr);
 void nhca_sq_free_spares(struct nhca_sq *sq);
@@ -261,6 +275,10 @@ void nhca_sq_purge(struct nhca_qp *qp);
 
 /**
  * nhca_swr_complete - end the oldest request of sq.inflight with @status
+ * @qp:     the QP
+ * @swr:    the request
+ * @status: enum ib_wc_status
+ *
  * The function frees the ring entry, and posts a completion unless the request is unsignaled and
  * has succeeded.  If the network stack still reads buffers of this or an earlier request,
  * nhca_sq_retire() completes the request when the buffers are released.
@@ -270,13 +288,19 @@ void nhca_swr_complete(struct nhca_qp *qp, struct nhca_swr *swr,
 
 /**
  * nhca_swr_complete_later - like nhca_swr_complete(), but nhca_qp.kick completes the request
+ * @qp:     the QP
+ * @swr:    the request
+ * @status: enum ib_wc_status
  */
 void nhca_swr_complete_later(struct nhca_qp *qp, struct nhca_swr *swr, enum ib_wc_status status);
 
 /**
  * nhca_sq_fail - complete the oldest request with @status and flush all later requests
- * UC, UD and GSI QPs go to SQE.  RC, XRC and raw packet QPs go to the error state.
  * nhca_sq_flush, nhca_rq_flush - flush at most NHCA_BUDGET requests; nhca_qp.kick flushes more
+ * @qp:     the QP
+ * @status: enum ib_wc_status of the oldest request
+ *
+ * UC, UD and GSI QPs go to SQE.  RC, XRC and raw packet QPs go to the error state.
  */
 void nhca_sq_fail(struct nhca_qp *qp, enum ib_wc_status status);
 void nhca_sq_flush(struct nhca_qp *qp);
@@ -285,6 +309,9 @@ void nhca_rq_flush(struct nhca_qp *qp);
 /**
  * nhca_rq_complete - post the completion @cqe for rq.rwr; sets wr_id, qp_num and kernel of @cqe
  * nhca_rq_fetch - fetch a receive request into rq.rwr, unless rq.rwr has one already
+ * @qp:        the QP
+ * @cqe:       the completion; the function sets its wr_id, qp_num and kernel
+ * @solicited: the completion counts as solicited
  * Return: as nhca_rwq_fetch().
  */
 void nhca_rq_complete(struct nhca_qp *qp, struct nhca_cqe *cqe, bool solicited);
@@ -294,12 +321,17 @@ int nhca_rq_fetch(struct nhca_qp *qp);
 
 /**
  * nhca_xrc_find - look up an SRQ for an XRC target
+ * @qp:   the XRC target
+ * @srqn: number of the SRQ
  * Return: the SRQ, valid until the RCU read side ends; NULL if there is none in this XRC domain.
  */
 struct nhca_srq *nhca_xrc_find(const struct nhca_qp *qp, u32 srqn);
 
 /**
  * nhca_xrc_enter - prepare an XRC target for executing the request @h
+ * @qp: the XRC target
+ * @h:  headers of the request
+ *
  * From now on the QP receives from the SRQ that @h names, and uses keys of that SRQ's domain.
  * Return: false if the XRC domain does not have this SRQ, or the message began with another SRQ.
  */
@@ -309,7 +341,9 @@ bool nhca_xrc_enter(struct nhca_qp *qp, const struct nhca_hdr *h);
 
 /**
  * nhca_rx_refusal - check whether a packet may reach the QP that it names
- * @h, @ip: headers of the packet
+ * @qp: the QP that the packet names
+ * @h:  decoded headers of the packet
+ * @ip: IP header of the packet
  *
  * The function takes no lock, so a forged packet does not cost a lock.  If the result is
  * NHCA_CNT_MAX, the caller takes the lock of a half, and checks that the generation is the same and
@@ -321,7 +355,10 @@ enum nhca_counter nhca_rx_refusal(const struct nhca_qp *qp, const struct nhca_hd
 				  const struct nhca_ip *ip);
 
 /**
- * nhca_caps - Return: the NHCA_CAP_* bits of packets to the peer of a connected QP; any context
+ * nhca_caps - get the capability bits of packets to the peer of a connected QP
+ * @qp: the QP
+ * Context: any.
+ * Return: NHCA_CAP_*.
  */
 u8 nhca_caps(const struct nhca_qp *qp);
 
@@ -337,10 +374,13 @@ static inline bool nhca_wants_sum(const struct nhca_qp *qp, const struct nhca_hd
 
 /**
  * nhca_qp_tx - initialize a packet to the peer of a connected QP
+ * @qp:      the connected QP
+ * @tx:      the packet, filled in
+ * @hdr:     headers of the packet
+ * @payload: bytes of payload
+ *
  * The packet is not part of a batch, its payload is copied, and it has no UDP checksum.  The caller
  * may change the members, and sets @tx->it.  For a datagram the caller also sets av and sport.
- * @hdr: headers of the packet
- * @payload: bytes of payload
  * Context: one of the QP's locks held.
  */
 static inline void nhca_qp_tx(struct nhca_qp *qp, struct nhca_tx *tx, struct nhca_hdr *hdr,
@@ -381,6 +421,7 @@ static inline bool nhca_loop_expired(const struct nhca_qp *qp)
 
 /**
  * nhca_loop_found - find out whether the peer is a QP of this kernel
+ * @qp: the QP
  * @rx: an accepted packet
  *
  * The packet must have the mark of the local QP that has the peer's QPN.  Address and QPN alone are
@@ -407,6 +448,8 @@ void nhca_loop_learn(struct nhca_qp *qp, const struct nhca_rx *rx);
 /**
  * nhca_loop_step - execute a part of a request without packets, if both QPs are in this kernel
  * nhca_loop_end - release the peer's rq.lock, if nhca_loop_step() has left it held
+ * @qp:  the QP
+ * @swr: the request
  * Return: number of PSNs executed; @swr may be completed and freed.  0: the caller sends packets.
  */
 u32 nhca_loop_step(struct nhca_qp *qp, struct nhca_swr *swr);
@@ -414,7 +457,10 @@ void nhca_loop_end(struct nhca_qp *qp);
 
 /**
  * nhca_loop_datagram - give a datagram to a QP of this kernel without a packet
- * @h: headers that a packet with this datagram would have
+ * @qp:  the QP that sends
+ * @swr: the request that sends the datagram
+ * @av:  destination
+ * @h:   headers that a packet with this datagram would have
  * Return: true if the datagram was received or dropped; false if it has to be sent as a packet.
  */
 bool nhca_loop_datagram(struct nhca_qp *qp, struct nhca_swr *swr, const struct nhca_av *av,
@@ -424,7 +470,10 @@ bool nhca_loop_datagram(struct nhca_qp *qp, struct nhca_swr *swr, const struct n
 
 /**
  * nhca_raw_send - send the Ethernet frame of a request
- * Context: sq.lock held, RCU read side.  Return: as nhca_frame_send().
+ * @qp:  the raw packet QP
+ * @swr: the request
+ * Context: sq.lock held, RCU read side.
+ * Return: as nhca_frame_send().
  */
 int nhca_raw_send(struct nhca_qp *qp, struct nhca_swr *swr);
 
@@ -432,6 +481,8 @@ int nhca_raw_send(struct nhca_qp *qp, struct nhca_swr *swr);
 
 /**
  * nhca_ack_rx - handle a response that has arrived
+ * @qp: the QP
+ * @rx: the response
  * Return: true if the PSN of the response was sent and is unacknowledged.  Only a host that can
  * read the packets of the connection knows this PSN, so nhca_rx_accepted() may trust the packet.
  */
@@ -440,249 +491,22 @@ bool nhca_ack_rx(struct nhca_qp *qp, struct nhca_rx *rx);
 /**
  * nhca_ack_piggybacked - handle a piggybacked ACK of everything up to and including @psn
  * nhca_ack_done - complete @swr, the oldest request, and the local operations that follow it
- * At most NHCA_BUDGET local operations complete before the next pass; nhca_qp.kick completes more.
  * nhca_swr_target - initialize an iterator over the buffers of @swr from byte @off of the response
+ * @qp:  the QP
+ * @psn: the last PSN that is acknowledged
+ *
+ * At most NHCA_BUDGET local operations complete before the next pass; nhca_qp.kick completes more.
  */
 void nhca_ack_piggybacked(struct nhca_qp *qp, u32 psn);
 void nhca_ack_done(struct nhca_qp *qp, struct nhca_swr *swr);
 void nhca_swr_target(struct nhca_qp *qp, struct nhca_swr *swr, u32 off, struct nhca_iter *it);
 
-/* ---- deferral.c: Context is rq.lock held; RCU read side, unless stated ---- */
-
-/* what has happened to a request */
-enum nhca_verdict {
-	NHCA_EXECUTED,		/* executed: the expected PSN advances */
-	NHCA_DROPPED,		/* not executed: an RC peer retransmits, UC drops the message */
-	NHCA_DEFERRED,		/* deferred: executed after a wait for a page or disk */
-	NHCA_FATAL,		/* refused: the QP goes to the error state */
-};
-
-/**
- * nhca_request_rx - execute a request or datagram, or defer it if earlier ones are deferred
- * For a connected QP the caller must then call nhca_resp_run(), which sends the responses.
- * Return: NHCA_EXECUTED if the request was executed, or was a datagram or frame that was dropped;
- * NHCA_DROPPED also for a duplicate, a gap, or a state of the QP that does not allow the request.
- */
-enum nhca_verdict nhca_request_rx(struct nhca_qp *qp, struct nhca_rx *rx);
-
-/**
- * nhca_defer - copy a packet, which waits until its pages are present or a disk has its data
- * The copy is charged to the memory cgroup of the QP.  The packet is dropped if the copy would
- * exceed the limit of the QP, of its user, of the device (NHCA_POOL_DEFERRED) or of the cgroup.
- * The first deferred packet may exceed the limit of the cgroup.
- * nhca_defer_run - execute deferred packets in order, until one of them has to wait again
- * nhca_defer_drop - drop deferred packets (RESET, error, destruction); RCU read side not needed
- */
-void nhca_defer(struct nhca_qp *qp, struct nhca_rx *rx);
-void nhca_defer_run(struct nhca_qp *qp);
-void nhca_defer_drop(struct nhca_qp *qp);
-
-/* ---- responder.c: Context is rq.lock held, RCU read side ---- */
-
-/**
- * nhca_rq_reach - Return: largest distance of an outstanding request from the expected PSN
- * This is the number of packets that the peer may have in flight.  A request at a larger distance
- * causes no NAK.  A NAK makes the peer go back and shrink its window, so a host that only guesses
- * PSNs should not be able to cause a NAK.
- * Context: any.
- */
-s32 nhca_rq_reach(const struct nhca_qp *qp);
-
-/**
- * nhca_refuse - refuse a request with the NAK @code: the QP goes to error and raises @event, unless
- * @event is -1; on UC the message is only dropped, except for NHCA_NAK_REM_OP
- * nhca_refuse_invalid, nhca_refuse_access - refuse with NHCA_NAK_INVALID_REQ, NHCA_NAK_REM_ACCESS
- * nhca_fail_recv - complete rq.rwr with @status, and refuse the packet; on UC the message is only
- * dropped, except for NHCA_NAK_REM_OP
- * nhca_defer_for_page - defer a request that needs a page or a disk; a step of the same-host path
- * is not executed, and its requester sends packets instead
- * Return: NHCA_FATAL: refused; NHCA_DEFERRED: deferred; NHCA_DROPPED: dropped, or not executed.
- */
-enum nhca_verdict nhca_refuse(struct nhca_qp *qp, enum nhca_nak code, int event);
-enum nhca_verdict nhca_refuse_invalid(struct nhca_qp *qp);
-enum nhca_verdict nhca_refuse_access(struct nhca_qp *qp);
-enum nhca_verdict nhca_fail_recv(struct nhca_qp *qp, enum ib_wc_status status,
-				 enum nhca_nak code);
-enum nhca_verdict nhca_defer_for_page(struct nhca_qp *qp, const struct nhca_source *src);
-
-/**
- * nhca_res_alloc - allocate the responder resources, unless they exist
- * nhca_res_new - get a resource for the request @h, whose response has @npsn packets
- * nhca_res_drop - undo nhca_res_new(): the request was not executed
- * Return: alloc: false if there is no memory; new: NULL if the peer has too many requests
- * outstanding.
- */
-bool nhca_res_alloc(struct nhca_rq *rq);
-struct nhca_res *nhca_res_new(struct nhca_qp *qp, const struct nhca_hdr *h, u32 npsn);
-void nhca_res_drop(struct nhca_rq *rq, struct nhca_res *res);
-
-/*
- * A SEND, WRITE or FLUSH begins: set rq->op to a new number.  If the first packet was deferred
- * and is executed again, the message keeps its number.
- */
-static inline void nhca_message_begin(struct nhca_rq *rq)
-{
-	lockdep_assert_held(&rq->lock);
-	if (rq->op_psn != rq->psn) {
-		rq->op_psn = rq->psn;
-		rq->op = ++rq->ops;
-	}
-	rq->disk = NHCA_DISK_NONE;
-}
-
-/**
- * nhca_execute - execute a request with the expected PSN
- * nhca_accept - advance the expected PSN by @npsn, after a request was executed
- * nhca_respond_execute - execute a request with the expected PSN; else handle a duplicate or gap
- */
-enum nhca_verdict nhca_execute(struct nhca_qp *qp, struct nhca_source *src);
-void nhca_accept(struct nhca_qp *qp, const struct nhca_hdr *h, u32 npsn);
-enum nhca_verdict nhca_respond_execute(struct nhca_qp *qp, struct nhca_rx *rx);
-
-/**
- * nhca_respond_middle - execute the packets of a batch that continue a SEND or WRITE
- * nhca_ack_middle - place the packets of a batch that continue a READ response (sq.lock held)
- * @rx: a packet from the middle of the message that was just accepted; on return the last packet
- *      that was handled
- * Return: number of further packets that were handled.
- */
-u32 nhca_respond_middle(struct nhca_qp *qp, struct nhca_rx *rx);
-u32 nhca_ack_middle(struct nhca_qp *qp, struct nhca_rx *rx);
-
-/* ---- resp_atomic.c: Context is rq.lock held, RCU read side ---- */
-
-/**
- * nhca_do_atomic, nhca_do_atomic_write, nhca_do_flush - execute an atomic, ATOMIC WRITE or FLUSH
- */
-enum nhca_verdict nhca_do_atomic(struct nhca_qp *qp, struct nhca_source *src);
-enum nhca_verdict nhca_do_atomic_write(struct nhca_qp *qp, struct nhca_source *src);
-enum nhca_verdict nhca_do_flush(struct nhca_qp *qp, struct nhca_source *src);
-
-/* ---- duplicate.c, responder.c (nhca_rq_put_rkey()): Context is rq.lock held ---- */
-
-/**
- * nhca_duplicate - let a duplicate be acknowledged, or its response be sent again (IBTA 9.7.4.5)
- */
-void nhca_duplicate(struct nhca_qp *qp, const struct nhca_hdr *h);
-
-/**
- * nhca_res_exists - look up the responder resource of a READ, atomic, FLUSH or ATOMIC WRITE
- * Return: true if a resource has the opcode of @h, and the PSN of @h is one of its PSNs.
- */
-bool nhca_res_exists(struct nhca_qp *qp, const struct nhca_hdr *h);
-
-/* Return: the responder resource with index @i, as in nhca_rq.res_head. */
-static inline struct nhca_res *nhca_res_at(struct nhca_rq *rq, u32 i)
-{
-	return &rq->res[i % rq->nres];
-}
-
-/**
- * nhca_rq_put_rkey - release R_Key references of operations in progress, drop all due responses
- */
-void nhca_rq_put_rkey(struct nhca_qp *qp);
-
-/* ---- piggyback.c ---- */
-
-/**
- * nhca_piggyback_reset - drop a waiting ACK, and reset the counts of quick replies
- * Context: both locks held, or the QP is not in use yet.
- */
-void nhca_piggyback_reset(struct nhca_piggyback *piggyback);
-
-/**
- * nhca_piggyback_waits - decide whether the ACK up to the expected PSN waits for a reply
- * @may_reply: the consumer may reply to the message
- * Context: rq.lock held.
- * Return: true if the ACK waits: the next request carries the ACK, or a timer sends it soon.
- */
-bool nhca_piggyback_waits(struct nhca_qp *qp, bool may_reply);
-
-/**
- * nhca_piggyback_drop - drop a waiting ACK, because another response acknowledges the same PSNs
- * nhca_piggyback_flush - send a waiting ACK, because no request will carry it
- * Context: rq.lock held; flush: RCU read side.
- */
-void nhca_piggyback_drop(struct nhca_qp *qp);
-void nhca_piggyback_flush(struct nhca_qp *qp);
-
-/**
- * nhca_piggyback_clock - read the clock of nhca_piggyback.req_at
- * Context: any.  KUnit replaces this function.
- * Return: time in units of 1,024 ns, never 0.
- */
-u32 nhca_piggyback_clock(void);
-
-/* nhca_piggyback.timer; softirq, takes rq.lock */
-void nhca_piggyback_timer(struct timer_list *t);
-
-/**
- * nhca_piggyback_begin - add a waiting ACK to a request, if the request can carry it
- * nhca_piggyback_end - note that the request was sent, or was not sent (@err is not 0)
- * Context: sq.lock held.
- */
-void nhca_piggyback_begin(struct nhca_qp *qp, struct nhca_hdr *h);
-void nhca_piggyback_end(struct nhca_qp *qp, const struct nhca_hdr *h, int err);
-
-/* ---- resp_tx.c: Context is rq.lock held, BH disabled, RCU read side, unless stated ---- */
-
-/**
- * nhca_res_done - note that no response is due any more, and release the R_Key reference
- */
-void nhca_res_done(struct nhca_res *res);
-
-/**
- * nhca_resp_run - send the responses that are due: READ data, atomic results, then ACK or NAK
- * nhca_resp_run_budget - the same, at most about @budget packets; nhca_piggyback.rest continues in
- * process context, because one READ may have 2 GiB.  Return: packets sent, except ACK and NAK.
- */
-void nhca_resp_run(struct nhca_qp *qp);
-int nhca_resp_run_budget(struct nhca_qp *qp, int budget);
-
-/**
- * nhca_resp_init - allocate the workqueue of nhca_piggyback.rest
- * nhca_resp_exit - free the workqueue, when no QP exists any more
- * Context: module load and unload.  Return: 0; -ENOMEM: no memory.
- */
-int nhca_resp_init(void);
-void nhca_resp_exit(void);
-
-/**
- * nhca_resp_pure_ack - send an ACK of everything up to and including @psn
- * nhca_resp_ack_due - note that an ACK is due for a request with AckReq, and whether it may wait
- */
-void nhca_resp_pure_ack(struct nhca_qp *qp, u32 psn);
-void nhca_resp_ack_due(struct nhca_qp *qp, const struct nhca_hdr *h);
-
-/* Note that an ACK of everything before the expected PSN is due, and must not wait for a reply. */
-static inline void nhca_resp_ack_now(struct nhca_rq *rq)
-{
-	lockdep_assert_held(&rq->lock);
-	rq->ack_due = true;
-	rq->ack_piggyback = false;
-}
-
-/**
- * nhca_resp_cnp - send a CNP to the peer (IBTA A17.9), at most one in a jiffy
- * nhca_resp_nak - note that a NAK of the expected PSN is due
- * If @fatal is true, the QP goes to error after the NAK and raises @event, unless @event is -1.
- * Context: cnp: one of the QP's locks held; nak: rq.lock held.
- */
-void nhca_resp_cnp(struct nhca_qp *qp);
-void nhca_resp_nak(struct nhca_qp *qp, u8 syndrome, bool fatal, int event);
-
-/**
- * nhca_resp_refused - handle a request to a reliable QP that is in error after it refused a request
- * If @rx is the refused request, or an earlier one that the peer may have outstanding, the peer has
- * not received the NAK.  Then the NAK is due again: without it the peer's request would fail with
- * "retry exceeded".  Any other request is dropped.
- */
-void nhca_resp_refused(struct nhca_qp *qp, const struct nhca_rx *rx);
-
 /* ---- datagram.c ---- */
 
 /**
  * nhca_datagram_execute - place a datagram, or a raw QP's frame, and complete a receive request
+ * @qp:  the QP
+ * @src: the datagram or frame
  * Context: rq.lock held, RCU read side.
  * Return: true if the datagram or frame was placed or dropped; false if it was deferred, or if it
  * came by the same-host path and has to be sent as a packet.
@@ -691,6 +515,8 @@ bool nhca_datagram_execute(struct nhca_qp *qp, struct nhca_source *src);
 
 /**
  * nhca_datagram_send - send a datagram
+ * @qp:  the QP
+ * @swr: the request
  * Context: sq.lock held, RCU read side.
  * Return: as nhca_xmit(); -EINVAL: the address handle is unknown, or has another protection domain.
  */

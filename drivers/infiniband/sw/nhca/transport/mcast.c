@@ -15,6 +15,7 @@
 
 #include "../observe/stub.h"
 #include "engine.h"
+#include "rx.h"
 
 /* when a QP is destroyed: maximum number of attachments to end before RTNL is released */
 #define NHCA_MCAST_STRIDE	64
@@ -179,7 +180,8 @@ static int nhca_mcast_room(const struct nhca_mcast_group *g, const struct nhca_u
 
 /*
  * Like nhca_mcast_attach(), with RTNL held.
- * @new, @m: zeroed memory for a group and an attachment; NULL afterwards if it was used
+ * @new: zeroed memory for a group; NULL afterwards if it was used
+ * @m:   zeroed memory for an attachment; NULL afterwards if it was used
  */
 static int nhca_mcast_attach_rtnl(struct nhca_qp *qp, const struct in6_addr *mgid,
 				  struct nhca_mcast_group **new, struct nhca_mcast_qp **m)

@@ -497,8 +497,10 @@ static void nhca_rq_resize_res(struct nhca_qp *qp, u32 nres, struct nhca_res **r
 
 /*
  * Set the attributes of @mask.
- * @av, @res: in: address vector and array of responder resources that the QP gets, if they are in
- *            @mask; out: the old ones, for the caller to free
+ * @av:  in: address vector that the QP gets, if it is in @mask; out: the old one, for the caller to
+ *       free
+ * @res: in: array of responder resources that the QP gets, if they are in @mask; out: the old one,
+ *       for the caller to free
  */
 static void nhca_qp_set_attr(struct nhca_qp *qp, const struct ib_qp_attr *attr, int mask,
 			     struct nhca_av **av, struct nhca_res **res)

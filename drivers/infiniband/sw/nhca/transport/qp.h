@@ -34,9 +34,9 @@
 
 /**
  * enum nhca_disk - whether an operation writes to a disk
- * @NHCA_DISK_NONE: the operation has written no bytes to a region of a backing (memory/backing.h)
+ * @NHCA_DISK_NONE:   the operation has written no bytes to a region of a backing (memory/backing.h)
  * @NHCA_DISK_WRITES: the operation has written bytes to a region of a backing
- * @NHCA_DISK_WAITS: all bytes of the operation are written, and its last packet waits for the disk
+ * @NHCA_DISK_WAITS:  all bytes of the operation are written, and its last packet waits for the disk
  */
 enum nhca_disk {
 	NHCA_DISK_NONE,
@@ -94,14 +94,17 @@ struct nhca_swr {
  * @prod:     kernel consumers: number of entries posted
  * @fetched:  number of entries copied out of the ring
  * @cons:     number of entries retired, with or without a completion
- * @max_wr, @max_sge, @max_inline: limits granted to the consumer
+ * @max_wr:   number of entries of @ring that the consumer was granted
+ * @max_sge:  number of SGEs of a request that the consumer was granted
+ * @max_inline: bytes of inline data of a request that the consumer was granted
  * @allowed:  operations that the QP may execute, BIT_ULL(NHCA_WR_*) each; constant
  * @kicked:   bit 0: there may be work, so the next nhca_sq_unlock() runs the requester; set by
  *           nhca_sq_kick(), without @lock, and by holders of @lock
  * @inflight: requests (struct nhca_swr) copied out of the ring and not completed
  * @retired:  requests that have ended, but complete later, in order: the network stack still reads
  *           buffers of this or an earlier request, or the budget of the pass is used up
- * @spares, @nspares: requests kept for reuse, and their number; each has room for any WQE
+ * @spares:   requests kept for reuse; each has room for any WQE
+ * @nspares:  number of requests in @spares
  * @nlocal:   number of local operations that acknowledgments have completed since the last pass
  * @cur:      the request of @inflight to send from next, or NULL
  * @psn:      next PSN to assign
@@ -179,15 +182,19 @@ struct nhca_sq {
 /**
  * struct nhca_res - responder resource: a READ, atomic, FLUSH or ATOMIC WRITE that is being
  * answered, or is remembered for a duplicate (IBTA 9.7.4.1.1, A19)
- * @psn, @npsn: first PSN and number of PSNs
+ * @psn:    first PSN
+ * @npsn:   number of PSNs
  * @opcode: opcode of the request, without the bits of the transport service
  * @pd:     protection domain that the key must have
  * @busy:   a response is due
  * @ref:    READ of several packets: the R_Key reference, until the READ is answered.  A response
  *           that is sent again has none: the key is checked for each packet
  * @replay: the response is sent again, for a duplicate
- * @va, @rkey, @len: READ: address, R_Key and length in bytes of the request
- * @from, @end: READ: the response covers the PSN offsets from @from up to, but not including, @end
+ * @va:     READ: address of the request
+ * @rkey:   READ: R_Key of the request
+ * @len:    READ: length of the request in bytes
+ * @from:   READ: the first PSN offset that the response covers
+ * @end:    READ: the PSN offset after the last one that the response covers
  * @sent:   READ: PSN offset of the next response packet
  * @stop:   READ: byte offset at which the response ends
  * @high:   READ: the largest value of @sent so far
@@ -238,7 +245,8 @@ struct nhca_res {
  * @op:      number of the SEND, WRITE or FLUSH that is arriving, for nhca_iter_for()
  * @op_psn:  first PSN of the message with number @op, or NHCA_PSN_NONE
  * @disk:    enum nhca_disk of the message with number @op
- * @last_opcode, @last_len: NHCA_DISK_WAITS: opcode and payload bytes of the message's last packet
+ * @last_opcode: NHCA_DISK_WAITS: opcode of the message's last packet
+ * @last_len: NHCA_DISK_WAITS: payload bytes of the message's last packet
  * @drop:    UC: drop packets until the next message begins
  * @unbroken: UC: each packet of the connection has had the expected PSN, so the sender knew the
  *           first PSN
@@ -252,16 +260,18 @@ struct nhca_res {
  * @fatal:   a request was refused.  A reliable QP sends a NAK, and repeats the NAK if the request
  *           comes again.  The QP goes to error and executes nothing more.  Set until a reset
  * @fatal_event: asynchronous event to raise when a refused request puts the QP in error, or -1
- * @res, @nres: ring of responder resources, and their number; the resource with index i is at
- *           i % @nres; allocated for the first request that needs a resource
+ * @res:     ring of responder resources; the resource with index i is at i % @nres; allocated for
+ *           the first request that needs a resource
+ * @nres:    number of responder resources
  * @res_head: index of the next resource to fill; see nhca_res_new() for its range
  * @res_tail: index of the first resource that may be busy
  * @fault:   the responder's wait for on-demand pages or a disk; owned
  * @ops:     number of the last request that got a responder resource or @op
  * @burst:   response packets of the current pass that are not sent yet; sent at the end of the pass
  *           at the latest
- * @deferred, @ndeferred, @deferred_bytes: packets that wait for on-demand pages or a disk, their
- *           number, and the bytes of memory that they occupy
+ * @deferred: packets that wait for on-demand pages or a disk
+ * @ndeferred: number of packets in @deferred
+ * @deferred_bytes: bytes of memory that these packets occupy
  */
 struct nhca_rq {
 	/* all members */
@@ -340,6 +350,20 @@ struct nhca_piggyback {
 
 /**
  * struct nhca_qp_attr - attributes set by ibv_modify_qp(), as in struct ib_qp_attr
+ * @qkey:        Q_Key
+ * @dest_qp_num: QPN of the peer
+ * @qp_access_flags: rights of the peer: IB_ACCESS_REMOTE_*
+ * @pkey_index:  index of the P_Key
+ * @port_num:    1, the only port
+ * @path_mtu:    enum ib_mtu
+ * @timeout:     local ACK timeout, in the units of ibv_modify_qp(); 0: none
+ * @retry_cnt:   number of retries after a timeout or a sequence NAK
+ * @rnr_retry:   number of retries after an RNR NAK; 7: no limit
+ * @min_rnr_timer: delay that RNR NAKs of this QP request, as encoded in the AETH
+ * @max_rd_atomic: number of outstanding READs, atomics, FLUSHes and ATOMIC WRITEs
+ * @max_dest_rd_atomic: the same for those of the peer
+ * @en_sqd_async_notify: raise IB_EVENT_SQ_DRAINED when the QP has drained in SQD
+ *
  * It has only some members of struct ib_qp_attr, because there may be very many QPs.
  * nhca_query_qp() computes the other attributes from other members of struct nhca_qp.
  */
@@ -425,7 +449,8 @@ struct nhca_loop_path {
  *           transport/ only nhca_raw_rx() is called for it
  * @kick:   bottom half that raises @events and runs requester and responder, for example after a
  *           post with interrupts disabled, or when the network stack has released packets
- * @sq, @rq: the two halves of the QP
+ * @sq:     send queue and requester
+ * @rq:     receive queue and responder
  * @piggyback: ACKs for requests that @rq has received, which are sent with requests of @sq; owned
  * @memcg:  memory cgroup that is charged for allocations of requester and responder; NULL: none
  * @mcast:  UD: its attachments to multicast groups (mcast.c); under RTNL
@@ -493,8 +518,8 @@ static inline bool nhca_qp_has_rq(const struct nhca_qp *qp)
 
 /**
  * struct nhca_qp_rings - rings of a QP of user space
- * @sq, @rq: in: what user space requests; out: what user space gets.  Zeros for a ring that the QP
- *           does not have
+ * @sq: in: the send ring that user space requests; out: what user space gets
+ * @rq: the same for the receive ring; zeros if the QP has none
  */
 struct nhca_qp_rings {
 	struct nhca_ring_user sq;
@@ -517,6 +542,8 @@ int nhca_qp_init(struct nhca_qp *qp, struct ib_qp_init_attr *init, struct nhca_q
 
 /**
  * nhca_qp_fini - undo nhca_qp_init()
+ * @qp: the QP
+ *
  * Afterwards no requester or responder of the QP runs, and no lookup finds the QP.  Windows that
  * are bound through the QP are closed before its number is free.
  * Context: process, sleeps.
@@ -525,8 +552,10 @@ void nhca_qp_fini(struct nhca_qp *qp);
 
 /**
  * nhca_qp_modify - apply attributes and a state transition that verbs/ has checked
+ * @qp:   the QP
  * @new:  the new state
- * @attr, @mask: arguments of ibv_modify_qp(); the caller has checked that they are within limits
+ * @attr: attributes of ibv_modify_qp(); the caller has checked that they are within limits
+ * @mask: IB_QP_*: the attributes that are valid
  * Context: process, sleeps; nhca_qp.modify held.
  * Return: 0; -ENOMEM: no memory; an error of nhca_av_create(); -EINVAL: the state of the QP has
  * changed and does not allow the transition; -EBUSY: the number of responder resources would change
@@ -537,6 +566,9 @@ int nhca_qp_modify(struct nhca_qp *qp, enum ib_qp_state new,
 
 /**
  * nhca_qp_dump - fill in the state of a QP with requester and responder, for rdma resource
+ * @qp:  the QP
+ * @res: filled in
+ *
  * The function takes the locks of the two halves, one after the other.
  * Context: process.
  */
@@ -544,7 +576,9 @@ void nhca_qp_dump(struct nhca_qp *qp, struct nhca_res_qp *res);
 
 /**
  * nhca_qp_set_error - move a QP to the error state
+ * @qp:    the QP
  * @event: asynchronous event to raise, or -1
+ *
  * nhca_qp.kick, or a caller of nhca_qp_flush(), flushes the QP later, so the caller of this
  * function may hold any lock.
  * Context: any.
@@ -554,16 +588,21 @@ void nhca_qp_set_error(struct nhca_qp *qp, int event);
 /**
  * nhca_qp_find - look up the QP of a packet
  * @dev: used only for QPN 1 (GSI), which each device has; otherwise it may be NULL
- * Context: RCU read side.  Return: the QP or NULL.
+ * @qpn: QPN of the packet
+ * Context: RCU read side.
+ * Return: the QP or NULL.
  */
 struct nhca_qp *nhca_qp_find(struct nhca_dev *dev, u32 qpn);
 
 /**
  * nhca_qpn_reserve - reserve a number in the table of QPs; lookups of this number find no QP
  * nhca_qpn_free - free a number
+ * @qpn: the number, filled in
+ *
  * Channels, and raw packet QPs with an indirection table, use these functions: their packets are
  * not looked up in the table.
- * Context: process, sleeps.  Return: 0; -ENOMEM: no memory; -EBUSY: no free number was found.
+ * Context: process, sleeps.
+ * Return: 0; -ENOMEM: no memory; -EBUSY: no free number was found.
  */
 int nhca_qpn_reserve(u32 *qpn);
 void nhca_qpn_free(u32 qpn);
@@ -572,8 +611,10 @@ void nhca_qpn_free(u32 qpn);
  * nhca_qpn_place - compute the position of a QPN in the order in which numbers are assigned
  * nhca_qpn_upcoming - get the position of the number that is tried first for the next QP
  * @qpn: NHCA_QPN_MIN to NHCA_QPN_MAX
+ *
  * Fault injection uses the positions: it identifies QPs by the order in which they were made.
  * Context: any.
+ * Return: the position.
  */
 u32 nhca_qpn_place(u32 qpn);
 u32 nhca_qpn_upcoming(void);
@@ -588,6 +629,8 @@ u32 nhca_pace_rate(const struct nhca_qp *qp);
 
 /**
  * nhca_send_doorbell - run the requester after a post
+ * @qp: the QP
+ *
  * If another CPU holds sq.lock, that CPU runs the requester when it releases the lock.  If
  * interrupts are disabled, nhca_qp.kick runs the requester.
  * Context: any, also with interrupts disabled.
@@ -596,6 +639,8 @@ void nhca_send_doorbell(struct nhca_qp *qp);
 
 /**
  * nhca_send_post - post a request of a kernel consumer, without ringing the doorbell
+ * @qp: the QP
+ * @wr: the request
  * Context: any.
  * Return: 0; -ENOMEM: the ring is full; -EINVAL: too many SGEs, or too many bytes of inline data;
  * -EOPNOTSUPP: this QP does not support the opcode.
@@ -604,97 +649,9 @@ int nhca_send_post(struct nhca_qp *qp, const struct ib_send_wr *wr);
 
 /**
  * nhca_recv_doorbell - if the QP is in error, have nhca_qp.kick flush receives that were posted
+ * @qp: the QP
  * Context: any.
  */
 void nhca_recv_doorbell(struct nhca_qp *qp);
-
-/* ---- interface to ingress/udp.c ---- */
-
-/**
- * struct nhca_batch - a batch of packets that is being received; zeroed before its first packet
- * @rx:     the current packet; the caller decodes it
- * @budget, @spent: copies of multicast packets, plus packets that QPs send: maximum, number so far
- * @qp:     QP of the previous packet.  The members @qp to @acked are private to rx.c
- * @held:   lock of @qp that is still held for the next packet, or NULL
- * @gen:    generation of @qp when @held was taken
- * @passed: the previous packet passed the checks, so nhca_transport_again() need not repeat them
- * @marked: a packet for @qp had an ECN mark
- * @acks:   a packet for @qp carried an acknowledgment (NHCA_CAP_ACKS)
- * @acked:  PSN of the last acknowledgment that a packet for @qp carried
- */
-struct nhca_batch {
-	struct nhca_rx rx;
-	int budget, spent;
-	struct nhca_qp *qp;
-	/* a lock of @qp, or NULL */
-	spinlock_t *held;
-	u32 gen;
-	bool passed;
-	bool marked;
-	bool acks;
-	u32 acked;
-};
-
-/**
- * nhca_transport_rx - deliver a packet that the caller has decoded
- * @b: the batch; @b->rx is the packet
- *
- * The function finds and checks the QP, verifies that the packet is intact, and gives the packet to
- * requester or responder.  When the function returns, a lock of the QP may still be held, for the
- * next packets of the batch.
- * Context: BH disabled, RCU read side.
- */
-void nhca_transport_rx(struct nhca_batch *b);
-
-/**
- * nhca_transport_again - deliver a packet that differs from the one before only in PSN and AckReq
- * @b: as for nhca_transport_rx()
- * Context: as nhca_transport_rx().
- */
-void nhca_transport_again(struct nhca_batch *b);
-
-/**
- * nhca_transport_rx_end - end a batch: send the responses that are due, and release the lock
- * Context: as nhca_transport_rx(), in the same RCU read side.
- */
-void nhca_transport_rx_end(struct nhca_batch *b);
-
-/* ---- interface to ingress/frame.c: raw.c ---- */
-
-/**
- * nhca_raw_rx - deliver an Ethernet frame to a raw packet QP
- * @skb: begins with the Ethernet header; the caller keeps its reference
- * Context: softirq, RCU read side.
- */
-void nhca_raw_rx(struct nhca_qp *qp, struct sk_buff *skb);
-
-/* ---- multicast: mcast.c ---- */
-
-/**
- * nhca_mcast_attach - attach a UD QP to a multicast group
- * nhca_mcast_detach - detach a UD QP from a multicast group
- * @qp:   the QP
- * @mgid: the group, IPv4-mapped or IPv6
- *
- * The netdev joins the group when its first QP is attached, and leaves when the last is detached.
- * Context: process, takes RTNL.
- * Return: attach: 0, also if the QP is attached already; -EDQUOT: more than the user's share of the
- * device's groups, or of the group's QPs; -ENOMEM: no memory, or the device has NHCA_MAX_MCAST_GRP
- * groups or the group NHCA_MAX_MCAST_QP QPs; -ENODEV: the netdev has no IPv4; -EAFNOSUPPORT: the
- * kernel has no IPv6; errors of ipv6_dev_mc_inc().  detach: 0; -EINVAL: not attached.
- */
-int nhca_mcast_attach(struct nhca_qp *qp, const struct in6_addr *mgid);
-int nhca_mcast_detach(struct nhca_qp *qp, const struct in6_addr *mgid);
-
-/**
- * nhca_mcast_deliver - call @fn for each UD QP that is attached to the multicast group @mgid
- * Context: RCU read side.
- * Return: number of calls of @fn, at most NHCA_MAX_MCAST_QP.
- */
-u32 nhca_mcast_deliver(struct nhca_dev *dev, const struct in6_addr *mgid, struct nhca_batch *b,
-		       void (*fn)(struct nhca_qp *qp, struct nhca_batch *b));
-
-/* detach a QP that is being destroyed from all groups; process, takes RTNL if there are any */
-void nhca_mcast_detach_all(struct nhca_qp *qp);
 
 #endif /* NHCA_QP_H */

@@ -8,6 +8,7 @@
 #include "../net/steering.h"
 #include "../observe/trace.h"
 #include "engine.h"
+#include "rx.h"
 
 int nhca_raw_send(struct nhca_qp *qp, struct nhca_swr *swr)
 {

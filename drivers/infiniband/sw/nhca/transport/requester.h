@@ -63,6 +63,7 @@ enum nhca_sq_step {
 
 /**
  * nhca_sq_decide - decide what the requester does next
+ * @qp:     the QP
  * @budget: as nhca_sq_run()
  *
  * The function changes nothing.  If another CPU sets nhca_qp.state to an error state after this
@@ -73,6 +74,7 @@ enum nhca_sq_step nhca_sq_decide(const struct nhca_qp *qp, int budget);
 
 /**
  * nhca_sq_run - run one pass of the requester: send until nothing more can be sent
+ * @qp:     the QP
  * @budget: maximum number of packets, or of requests without packets
  * Context: sq.lock held, BH disabled, RCU read side.
  * Return: the budget that is left; if 0 or less, nhca_qp.kick continues.
@@ -81,22 +83,26 @@ int nhca_sq_run(struct nhca_qp *qp, int budget);
 
 /**
  * nhca_sq_kick - run the requester, or set nhca_sq.kicked, so that the holder of sq.lock runs it
+ * @qp: the QP
  * Context: BH disabled or process; sq.lock not held.
  */
 void nhca_sq_kick(struct nhca_qp *qp);
 
 /**
- * nhca_sq_unlock - run the requester if nhca_sq.kicked is set, and release sq.lock
- * nhca_sq_unlock_budget - the same, with @budget in place of NHCA_BUDGET
+ * nhca_sq_unlock_budget - run the requester if nhca_sq.kicked is set, and release sq.lock
+ * nhca_sq_unlock - the same, with a budget of NHCA_BUDGET
+ * @qp:     the QP
  * @budget: as nhca_sq_run(), of all passes together; each pass also costs an eighth of NHCA_BUDGET
  * Context: sq.lock held, taken with spin_lock(); BH disabled, RCU read side not needed.
  * Return: budget used by packets, and by requests without packets.
  */
-void nhca_sq_unlock(struct nhca_qp *qp) __releases(&qp->sq.lock);
 int nhca_sq_unlock_budget(struct nhca_qp *qp, int budget) __releases(&qp->sq.lock);
+void nhca_sq_unlock(struct nhca_qp *qp) __releases(&qp->sq.lock);
 
 /**
  * nhca_sq_ackreq - request an ACK for the packets that were sent since the last AckReq
+ * @qp: the QP
+ *
  * The function retransmits the last packet, now with AckReq.  If the key of the payload is closed,
  * the function sends a packet without payload instead.
  * Return: true if a packet with AckReq was sent; false if all packets are acknowledged, if the last
@@ -107,12 +113,15 @@ bool nhca_sq_ackreq(struct nhca_qp *qp);
 
 /**
  * nhca_swr_hdr - fill in the fields that all packets of a connected QP's request have
- * @h: filled in; psn is that of the next packet of @swr; fields that only some packets have are 0
+ * @qp:  the QP
+ * @swr: the request
+ * @h:   filled in; psn is that of the next packet of @swr; fields that only some packets have are 0
  */
 void nhca_swr_hdr(const struct nhca_qp *qp, const struct nhca_swr *swr, struct nhca_hdr *h);
 
 /**
  * nhca_swr_send - send the next packet of a request, or several from the middle of a message
+ * @qp: the QP
  * @swr: the request, which has packets left to send; if the request has to fail, the function sets
  *       its status
  * Context: sq.lock held, BH disabled, RCU read side.
@@ -123,14 +132,22 @@ int nhca_swr_send(struct nhca_qp *qp, struct nhca_swr *swr);
 
 /**
  * nhca_swr_xmit - send a packet with headers @h and @payload bytes from byte @off of the message
- * Context: sq.lock held, BH disabled, RCU read side.  Return: as nhca_xmit().
+ * @qp:      the QP
+ * @swr:     the request
+ * @h:       headers
+ * @off:     byte of the message at which the payload begins
+ * @payload: bytes of payload
+ * Context: sq.lock held, BH disabled, RCU read side.
+ * Return: as nhca_xmit().
  */
 int nhca_swr_xmit(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hdr *h, u32 off,
 		  u32 payload);
 
 /**
  * nhca_send_empty_ackreq - request an ACK without payload, because the payload's key is closed
+ * @qp:  the QP
  * @swr: the request, whose next packet could not be sent
+ *
  * The consumer may close the key as soon as a reply of the peer shows that the message has
  * arrived, although the ACK was lost.
  * Context: sq.lock held, BH disabled, RCU read side.
@@ -143,6 +160,10 @@ bool nhca_send_empty_ackreq(struct nhca_qp *qp, struct nhca_swr *swr);
 /**
  * nhca_swr_source - initialize an iterator over the request's payload from byte @off
  * nhca_message_hdr - fill in opcode and extended headers of a SEND or WRITE packet, not QPN and PSN
+ * @qp:  the QP
+ * @swr: the request
+ * @off: first byte of the payload
+ * @it:  the iterator, filled in
  */
 void nhca_swr_source(const struct nhca_qp *qp, const struct nhca_swr *swr, u32 off,
 		     struct nhca_iter *it);
@@ -156,15 +177,18 @@ unsigned long nhca_timeout_jiffies(u8 timeout);
 
 /**
  * nhca_sq_go_back - let the next pass continue at the oldest unacknowledged PSN
+ * @qp:  the QP
  * @why: counter of the cause, for the trace
  */
 void nhca_sq_go_back(struct nhca_qp *qp, enum nhca_counter why);
 
 /**
  * nhca_sq_progress - grow the window and reset the retries: all PSNs before @psn were acknowledged
- * nhca_sq_shrink - reduce the window after a loss
+ * nhca_sq_shrink - reduce the window after a loss; if a timeout has passed without progress, to
+ * NHCA_CWND_MIN
  * nhca_sq_congested - reduce the window after a CNP, unless nhca_rtx_congested() ignores the CNP
- * @stall: reduce the window to NHCA_CWND_MIN, because a timeout has passed without progress
+ * @qp:  the QP
+ * @psn: the first PSN that is not acknowledged
  */
 void nhca_sq_progress(struct nhca_qp *qp, u32 psn);
 void nhca_sq_shrink(struct nhca_qp *qp, bool stall);
@@ -173,9 +197,10 @@ void nhca_sq_congested(struct nhca_qp *qp);
 /**
  * nhca_sq_arm - start the local ACK timer, if it does not run; if @oldest, restart the timeout
  * nhca_sq_unsent - start the timer, because a packet could not be sent and counts as lost
- * nhca_rtt_begin - begin an RTT sample, unless one is in progress
+ * nhca_rtt_begin - begin an RTT sample with the PSN of a packet that has AckReq and is sent for the
+ * first time, unless a sample is in progress
+ * @qp:     the QP
  * @oldest: the oldest unacknowledged packet was sent just now, so the timeout counts from now
- * @psn: of a packet with AckReq that is sent for the first time
  */
 void nhca_sq_arm(struct nhca_qp *qp, bool oldest);
 void nhca_sq_unsent(struct nhca_qp *qp);
@@ -188,6 +213,7 @@ void nhca_sq_timer(struct timer_list *t);
 
 /**
  * nhca_local_run - execute a local operation
+ * @qp: the QP
  * @swr: the request; if it fails, the function sets its status, which nhca_sq_fail() reports when
  *       the request is the oldest
  * Context: sq.lock held.

@@ -13,6 +13,7 @@
 #include "../observe/stub.h"
 #include "../observe/trace.h"
 #include "engine.h"
+#include "rx.h"
 
 #define NHCA_MCAST_QPN	0xffffff
 

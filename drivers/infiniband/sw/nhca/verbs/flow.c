@@ -21,7 +21,8 @@ struct nhca_ib_flow {
 
 /*
  * Let a rule require that a field has the value @val in the bits of @val_mask.
- * @key, @mask: the field in the key and in the mask of the rule
+ * @key:  the field in the key of the rule
+ * @mask: the field in the mask of the rule
  * @size: bytes of the field
  * Return: 0; -EINVAL: the rule already requires the other value of one of these bits.
  */

@@ -4,7 +4,7 @@
  * of this file only for UD QPs, with a GID that is a multicast address.
  */
 #include "objects.h"
-#include "../transport/qp.h"
+#include "../transport/rx.h"
 
 int nhca_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 {

@@ -203,7 +203,8 @@ void nhca_qp_who(struct nhca_qp *qp);
  * nhca_qp_count - count a new queue pair, channel or work queue
  * @qp:    the caller has set @qp->dev; the function sets @qp->owner
  * @udata: argument of the verb
- * Context: process.  Return: as nhca_obj_get().
+ * Context: process.
+ * Return: as nhca_obj_get().
  */
 int nhca_qp_count(struct nhca_qp *qp, struct ib_udata *udata);
 
@@ -213,19 +214,18 @@ void nhca_qp_uncount(struct nhca_qp *qp);
 /**
  * struct nhca_qp_ops - what differs between kinds of QPs
  * @create: called by nhca_create_qp(), which has set dev, who and user of the QP.  The function
- *          counts the QP by nhca_qp_count(), and undoes the count if it fails.
- *          Return: 0; -EOPNOTSUPP: the driver does not support an attribute; -EINVAL: an attribute
- *          exceeds its limit or contradicts another one; -ENOMEM: no memory, or a limit of
- *          nhca_qp_count(); errors of nhca_request(), nhca_respond(), nhca_qpn_reserve(),
- *          nhca_qp_init() and nhca_channel_create().
+ *          counts the QP by nhca_qp_count(), and undoes the count if it fails.  It returns 0;
+ *          -EOPNOTSUPP: the driver does not support an attribute; -EINVAL: an attribute exceeds its
+ *          limit or contradicts another one; -ENOMEM: no memory, or a limit of nhca_qp_count();
+ *          errors of nhca_request(), nhca_respond(), nhca_qpn_reserve(), nhca_qp_init() and
+ *          nhca_channel_create().
  * @modify: called by nhca_modify_qp()
  * @query:  called by nhca_query_qp(): fill in all attributes except capabilities and current state
  * @destroy: called by nhca_destroy_qp(): undo @create except the count; no steering rule refers to
  *          the QP any more.  @query and @dump may still be running: before the function frees what
  *          these use, it waits for an RCU grace period
- * @dump:   add the state of the QP to a netlink message, as a struct if @raw is true.
- *          Return: 0; -EMSGSIZE: the message has no room; -EOPNOTSUPP: this kind of QP has no
- *          struct.
+ * @dump:   add the state of the QP to a netlink message, as a struct if @raw is true.  It returns
+ *          0; -EMSGSIZE: the message has no room; -EOPNOTSUPP: this kind of QP has no struct.
  *
  * All these functions run in process context.  @query and @dump run in RCU read-side sections; the
  * others may sleep.  Posts, doorbells and packets do not call functions of the table, because an
@@ -303,7 +303,9 @@ extern const struct uapi_definition nhca_direct_defs[];
  * nhca_reg_direct - register a part of a file or block device (NHCA_REG_MR_DIRECT)
  * @ibpd:   protection domain
  * @cmd:    the driver's part of the command
- * @length, @iova, @access: the core's part
+ * @length: bytes; the core's part
+ * @iova:   address of the first byte; the core's part
+ * @access: rights; the core's part
  * @udata:  argument of the verb
  * Context: process, sleeps.
  * Return: the region; ERR_PTR: -EINVAL: the process has no pool @cmd->pool, or @cmd has an unknown

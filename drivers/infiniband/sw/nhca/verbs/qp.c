@@ -8,7 +8,7 @@
 
 #include "objects.h"
 #include "../rcxt/rcxt.h"
-#include "../transport/qp.h"
+#include "../transport/rx.h"
 
 /* Rights of a QP.  Only regions of files have IB_ACCESS_FLUSH_PERSISTENT. */
 #define NHCA_QP_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \

@@ -180,24 +180,30 @@ enum nhca_nak {
  * struct nhca_hdr - the headers of a packet, decoded or to be encoded
  * @info:     row of the opcode table
  * @opcode:   BTH opcode
- * @solicited, @migreq: SE and MigReq of the BTH
+ * @solicited: SE of the BTH
+ * @migreq:   MigReq of the BTH
  * @pad:      PadCnt: bytes of padding before the ICRC, 0-3
  * @pkey:     P_Key
  * @qpn:      destination QP
  * @psn:      packet sequence number
  * @ackreq:   AckReq
- * @fecn, @becn: congestion marks of BTH byte 4
+ * @fecn:     forward congestion mark of BTH byte 4
+ * @becn:     backward congestion mark of BTH byte 4
  * @caps:     capability bits of BTH byte 4: NHCA_CAP_*
  * @acks:     NHCA_CAP_ACKS: PSN that the packet acknowledges.  nhca_hdr_decode() does not set
  *            @acks, because this PSN is after the payload
  * @mark:     NHCA_CAP_NO_ICRC without NHCA_CAP_ACKS: mark of the sending QP (nhca_qp.mark).
  *            nhca_hdr_decode() does not set @mark, because the mark is after the payload
  * @srqn:     XRCETH: number of the receiver's SRQ
- * @qkey, @src_qpn: DETH
- * @va, @rkey: RETH, AtomicETH
+ * @qkey:     DETH: Q_Key
+ * @src_qpn:  DETH: QPN of the sender
+ * @va:       RETH, AtomicETH: address
+ * @rkey:     RETH, AtomicETH: R_Key
  * @dmalen:   RETH
- * @swap_add, @compare: AtomicETH
- * @syndrome, @msn: AETH
+ * @swap_add: AtomicETH: value to store (compare and swap) or to add
+ * @compare:  AtomicETH: value to compare with
+ * @syndrome: AETH: kind of the response
+ * @msn:      AETH: message sequence number
  * @orig:     AtomicAckETH
  * @imm:      ImmDt, big endian
  * @inv_rkey: IETH
