@@ -3,6 +3,8 @@
  * The gaps of a table, searched by first fit.  The maple tree could do the same with the ranges in
  * use, but its nodes took a third of the time and memory that a small region needs.  The maple tree
  * stores a slot for each range.  This tree stores a node for each gap; most regions leave no gap.
+ * Each range owns an unused node for the gap that it may leave, so that no range needs memory to
+ * be freed.
  */
 #include <linux/kernel.h>
 #include <linux/rbtree_augmented.h>
@@ -72,11 +74,10 @@ static void gap_insert(struct nhca_gaps *g, struct nhca_gap *gap)
 	rb_insert_augmented(&gap->node, &g->root, &gap_callbacks);
 }
 
-struct nhca_gap *nhca_gap_alloc(bool nofail)
+struct nhca_gap *nhca_gap_alloc(void)
 {
-	NHCA_STUB(nhca_gap_alloc, nofail);
-	return kmalloc(sizeof(struct nhca_gap),
-		       GFP_KERNEL_ACCOUNT | (nofail ? __GFP_NOFAIL : 0));
+	NHCA_STUB(nhca_gap_alloc);
+	return kmalloc(sizeof(struct nhca_gap), GFP_KERNEL_ACCOUNT);
 }
 
 void nhca_gaps_init(struct nhca_gaps *g, u64 end, struct nhca_gap *gap)

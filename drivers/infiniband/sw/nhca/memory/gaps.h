@@ -5,7 +5,7 @@
  * A tree has a node for each gap (free entries between ranges), ordered by position.  Each node
  * contains the size of the largest gap in its subtree.  So the first gap that is large enough, and
  * the gaps beside a freed range, are found in a time logarithmic in the number of gaps.  Ranges in
- * use need no node.
+ * use are not in the tree.
  */
 #ifndef NHCA_GAPS_H
 #define NHCA_GAPS_H
@@ -25,14 +25,13 @@ struct nhca_gap;
 
 /**
  * nhca_gap_alloc - allocate a node for nhca_gaps_init() or nhca_gaps_give()
- * @nofail: wait until there is memory
  *
  * The caller does not hold the lock of the gaps, because all users need this lock, and the
  * allocation of one user may take long if its memory cgroup is full.
  * Context: process, sleeps.
  * Return: the node, for kfree() if it is not used; NULL: no memory.
  */
-struct nhca_gap *nhca_gap_alloc(bool nofail);
+struct nhca_gap *nhca_gap_alloc(void);
 
 /**
  * nhca_gaps_init - make the entries 0 to @end - 1 free

@@ -130,7 +130,7 @@ static void table_parts_free(struct table_parts *parts)
 /* Allocate the parts of a table of the class @shift.  Return: 0 or -ENOMEM. */
 static int table_parts_alloc(struct table_parts *parts, unsigned int shift)
 {
-	parts->gap = nhca_gap_alloc(false);
+	parts->gap = nhca_gap_alloc();
 	parts->dir = kvcalloc(table_leaves(shift), sizeof(*parts->dir), GFP_KERNEL_ACCOUNT);
 	if (parts->gap && parts->dir)
 		return 0;
@@ -399,8 +399,10 @@ int nhca_range_alloc(struct nhca_range *r, unsigned int shift, u64 count,
 	err = range_charge(r);
 	if (err)
 		return err;
-	err = range_reserve(r);
+	r->gap = nhca_gap_alloc();
+	err = r->gap ? range_reserve(r) : -ENOMEM;
 	if (err) {
+		kfree(r->gap);
 		range_uncharge(r);
 		return err;
 	}
@@ -416,18 +418,19 @@ void nhca_range_free(struct nhca_range *r)
 	struct tce_space *s = &spaces[r->table];
 	u64 last = r->first + r->count - 1;
 	u64 **dir = NULL, *gone[2] = {}, from, to;
-	struct nhca_gap *spare;
 
 	/* if the range was freed before, another range may have its entries */
 	if (WARN_ON(!r->count))
 		return;
 	range_empty(r);
-	spare = nhca_gap_alloc(true);
 
 	mutex_lock(&tce_lock);
 	if (WARN_ON(t->shift != r->shift ||
-		    !nhca_gaps_give(&s->gaps, r->first, r->count, &spare, &from, &to)))
+		    !nhca_gaps_give(&s->gaps, r->first, r->count, &r->gap, &from, &to))) {
+		/* the tree may have the node, if the range is a copy of one that was freed */
+		r->gap = NULL;
 		goto unlock;
+	}
 	s->ranges--;
 	s->entries -= r->count;
 	/* a gap smaller than a leaf contains no whole leaf, except at the end of the table */
@@ -448,7 +451,8 @@ void nhca_range_free(struct nhca_range *r)
 		table_drop(r->table, dir);
 unlock:
 	mutex_unlock(&tce_lock);
-	kfree(spare);
+	kfree(r->gap);
+	r->gap = NULL;
 	range_uncharge(r);
 	r->count = 0;
 }

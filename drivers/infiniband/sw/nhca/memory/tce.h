@@ -19,6 +19,7 @@
 
 #include "../nhca.h"
 
+struct nhca_gap;
 struct nhca_user;
 
 #define NHCA_TCE_TABLES		NHCA_MAX_TCE_TABLES
@@ -68,6 +69,7 @@ struct nhca_owner {
  * @first: index of the first entry
  * @count: number of entries
  * @owner: owner of the range
+ * @gap:   unused node for the gap that the range may leave: nhca_range_free() allocates no memory
  */
 struct nhca_range {
 	u8 table;
@@ -76,6 +78,7 @@ struct nhca_range {
 	u64 first;
 	u64 count;
 	struct nhca_owner owner;
+	struct nhca_gap *gap;
 };
 
 /**
@@ -121,7 +124,7 @@ int nhca_range_alloc(struct nhca_range *r, unsigned int shift, u64 count,
  * @r: the range; its count is 0 afterwards
  *
  * The caller has closed every key and PVO that leads to the range, and has waited for live
- * sections.
+ * sections.  The function allocates no memory.
  * Context: process, sleeps.
  */
 void nhca_range_free(struct nhca_range *r);

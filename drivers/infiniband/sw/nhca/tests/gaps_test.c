@@ -17,7 +17,7 @@ static struct nhca_gaps *gaps_make(struct kunit *test)
 	struct nhca_gap *gap;
 
 	KUNIT_ASSERT_NOT_NULL(test, g);
-	gap = nhca_gap_alloc(false);
+	gap = nhca_gap_alloc();
 	KUNIT_ASSERT_NOT_NULL(test, gap);
 	nhca_gaps_init(g, END, gap);
 	return g;
@@ -26,7 +26,7 @@ static struct nhca_gaps *gaps_make(struct kunit *test)
 /* As nhca_gaps_give(). */
 static bool give(struct nhca_gaps *g, u64 first, u64 n, u64 *from, u64 *to)
 {
-	struct nhca_gap *spare = nhca_gap_alloc(true);
+	struct nhca_gap *spare = nhca_gap_alloc();
 	bool given = nhca_gaps_give(g, first, n, &spare, from, to);
 
 	kfree(spare);

@@ -146,7 +146,7 @@ static int probe_thread(void *arg)
 }
 
 /* Replaces nhca_gap_alloc(): an allocation that takes long, because a memory cgroup is full. */
-static struct nhca_gap *slow_alloc(bool nofail)
+static struct nhca_gap *slow_alloc(void)
 {
 	struct prober *p = &probers[allocated];
 
@@ -182,11 +182,38 @@ static void slow_test(struct kunit *test)
 		test_thread_stop(probers[i].thread);
 }
 
+/* Replaces nhca_gap_alloc(): there is no memory. */
+static struct nhca_gap *no_alloc(void)
+{
+	return NULL;
+}
+
+/* Without memory no range is allocated, but each range can be freed, even if it leaves a gap. */
+static void free_test(struct kunit *test)
+{
+	struct share *s = share_make(test);
+	atomic_long_t *space = &s->user[0]->used[NHCA_POOL_PVOS];
+	u32 i;
+
+	for (i = 0; i < 3; i++)
+		KUNIT_ASSERT_EQ(test, take(s, s->user[0], 1), 0);
+	kunit_activate_static_stub(test, nhca_gap_alloc, no_alloc);
+	KUNIT_EXPECT_EQ(test, take(s, s->user[0], 1), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(space), 3 * PUD_SIZE);
+	/* leaves a gap */
+	nhca_range_free(&s->r[1]);
+	KUNIT_EXPECT_EQ(test, atomic_long_read(space), 2 * PUD_SIZE);
+	s->r[1] = s->r[2];
+	s->n--;
+	share_end(test, s);
+}
+
 static struct kunit_case share_cases[] = {
 	KUNIT_CASE(space_test),
 	KUNIT_CASE(tables_test),
 	KUNIT_CASE(table_owner_test),
 	KUNIT_CASE(slow_test),
+	KUNIT_CASE(free_test),
 	{}
 };
 
