@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* How the work requests of a channel begin and cancel transfers on the channel's own rCxts. */
+/* How the work requests of a channel begin transfers on the channel's own rCxts. */
 #include "../memory/memcg.h"
 #include "begin.h"
 #include "third.h"
@@ -101,26 +101,4 @@ bool nhca_begin_owned(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 
 	begin_unlock(ch, id);
 	return owned;
-}
-
-int nhca_begin_cancel(struct nhca_channel *ch, const struct nhca_rcxt_id *id, u32 tid)
-{
-	struct nhca_rcxt *rc = begin_lock(ch, id);
-	int err = rc ? nhca_rcxt_cancel(&ch->rd->pool, rc, tid) : -ENOENT;
-
-	if (rc)
-		nhca_rcxt_await(rc);
-	begin_unlock(ch, id);
-	ch->cancelling = !err;
-	ch->cancel_index = ch->fetched;
-	return err;
-}
-
-bool nhca_begin_copying(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
-{
-	struct nhca_rcxt *rc = begin_lock(ch, id);
-	bool copying = rc && rc->awaited;
-
-	begin_unlock(ch, id);
-	return copying;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * How the work requests of a channel begin and cancel transfers on the channel's own rCxts.  The
+ * How the work requests of a channel begin transfers on the channel's own rCxts.  The
  * functions take the rCxt's lock and apply the tid rules; fetch.c calls them and sends the packets.
  */
 #ifndef NHCA_RCXT_BEGIN_H
@@ -42,39 +42,5 @@ int nhca_begin_move(struct nhca_channel *ch, const struct nhca_rcxt_id *id, stru
  * Return: true if the channel owns the rCxt.
  */
 bool nhca_begin_owned(struct nhca_channel *ch, const struct nhca_rcxt_id *id);
-
-/**
- * nhca_begin_cancel - cancel a transfer: from now on no CPU begins to place bytes of it
- * @ch:  the channel; the cancel is the work request to fetch next
- * @id:  the rCxt
- * @tid: tid of the transfer
- *
- * If a CPU copies payload for the rCxt, nhca_begin_copying() returns true until the copies have
- * ended.
- * Context: the channel's turn.
- * Return: as nhca_rcxt_cancel(); -ENOENT: the channel does not own the rCxt.
- */
-int nhca_begin_cancel(struct nhca_channel *ch, const struct nhca_rcxt_id *id, u32 tid);
-
-/**
- * nhca_begin_cancelling - check whether a cancel has begun in an earlier turn
- * @ch: the channel
- * Context: the channel's turn.
- * Return: true if the cancel to fetch next has already canceled its transfer.
- */
-static inline bool nhca_begin_cancelling(const struct nhca_channel *ch)
-{
-	return ch->cancelling && ch->cancel_index == ch->fetched;
-}
-
-/**
- * nhca_begin_copying - check whether a cancel has to wait for copies
- * @ch: the channel
- * @id: the rCxt of the cancel
- * Context: the channel's turn.
- * Return: true if copies that nhca_begin_cancel() has found on the rCxt have not ended; their end
- * kicks the channel.  Payload of a later transfer is not included.
- */
-bool nhca_begin_copying(struct nhca_channel *ch, const struct nhca_rcxt_id *id);
 
 #endif /* NHCA_RCXT_BEGIN_H */

@@ -27,7 +27,7 @@
 #define NHCA_CH_STRETCH		64
 /* maximum number of writes of a channel's work requests that are in progress at a time */
 #define NHCA_CH_WRITES		32
-/* maximum number of work requests of a channel that wait for their rCxts while others pass them */
+/* maximum number of work requests of a channel that wait while others pass them */
 #define NHCA_CH_WAITING		8
 /*
  * Payload bytes that cost one unit.  The cost of a packet is its payload in these units, rounded
@@ -126,9 +126,11 @@ enum nhca_drr_state {
  * @next:    number of the next packet to send; packet 0 has the first byte
  * @left:    number of packets to send from @next on
  * @zcopy:   nhca_zcopy_seq() after the latest packet: the highest number that a zero-copy
- *           reference of the transfer can have
- * @waits:   in nhca_channel.waiting: opcode of the work request, of which only @index, @local and
- *           @rx.tid are set; otherwise 0
+ *           reference of the transfer can have.  A cancel that has begun waits for the release of
+ *           the references up to this number
+ * @waits:   in nhca_channel.waiting: opcode of the work request, of which only @index, @local,
+ *           @rx.tid, @cancelling and @zcopy are set; otherwise 0
+ * @cancelling: in nhca_channel.waiting: the work request is a cancel that has begun
  * @status:  write in nhca_channel.ended: status of the completion; otherwise IB_WC_SUCCESS
  * @qpn:     QPN of the peer's channel
  * @rx:      fields of the RXETH that all packets have in common
@@ -156,6 +158,7 @@ struct nhca_sending {
 	u32 left;
 	u32 zcopy;
 	u8 waits;
+	bool cancelling;
 	enum ib_wc_status status;
 	u32 qpn;
 	struct nhca_rxeth rx;
@@ -206,12 +209,13 @@ struct nhca_channel_counts {
  * @sending: transfers in progress; the first one is sent next
  * @ended:   writes that failed or were canceled.  They complete when no packet refers to
  *           their pages
- * @cancelling: the cancel at index @cancel_index of the FIFO has begun.  The cancel
- *           waits for the end of copies of payload (nhca_rcxt_await()), and for the release of all
- *           zero-copy references up to number @cancel_zcopy
+ * @cancelling: the cancel at index @cancel_index of the FIFO, which is not in @waiting, has begun.
+ *           The cancel waits for the end of copies of payload (nhca_rcxt_await()), and for the
+ *           release of all zero-copy references up to number @cancel_zcopy
  * @cancel_index: index of the cancel that @cancelling is about
  * @cancel_zcopy: nhca_zcopy_seq() when this cancel began
- * @waiting: work requests that wait for their rCxts, in the order of the FIFO
+ * @waiting: work requests that others pass, in the order of the FIFO: they wait for their rCxts, or
+ *           are cancels that have begun (nhca_sending.cancelling)
  * @num_waiting: number of work requests in @waiting, at most NHCA_CH_WAITING
  * @retry:   the element of @waiting whose work request is executed again; NULL: that of @fetched is
  * @free:    unused elements of @writes

@@ -10,6 +10,7 @@
  */
 #include "../observe/trace.h"
 #include "begin.h"
+#include "cancel.h"
 #include "check.h"
 #include "third.h"
 
@@ -208,20 +209,26 @@ static enum nhca_fetched fetch_packet(struct nhca_channel *ch, struct nhca_av *a
 	}
 }
 
-/* Return: true if a work request for the rCxt waits: those for one rCxt keep their order. */
+/*
+ * Return: true if an earlier work request waits to begin on the rCxt: those for one rCxt begin in
+ * order.
+ */
 static bool fetch_behind(const struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
 	const struct nhca_sending *s;
 
-	list_for_each_entry(s, &ch->waiting, list)
-		if (s->local.index == id->index)
+	list_for_each_entry(s, &ch->waiting, list) {
+		if (s == ch->retry)
+			return false;
+		if (s->local.index == id->index && !s->cancelling)
 			return true;
+	}
 	return false;
 }
 
 /*
- * Let the work request in ch->wqe wait for its rCxt, and those that follow pass it.  A cancel does
- * not let others pass, because the channel has the state of only one cancel.
+ * Let the work request in ch->wqe wait for its rCxt, or a cancel for the end of the accesses to
+ * memory, and let those that follow pass it.
  * Return: NHCA_FETCHED_NONE: the work request stays where it is.
  */
 static enum nhca_fetched fetch_wait(struct nhca_channel *ch)
@@ -229,18 +236,22 @@ static enum nhca_fetched fetch_wait(struct nhca_channel *ch)
 	const struct nhca_send_wqe *wqe = ch->wqe;
 	struct nhca_sending *s;
 
-	if (ch->retry || wqe->opcode == NHCA_WR_CH_CANCEL || ch->num_waiting == NHCA_CH_WAITING)
+	if (ch->retry || ch->num_waiting == NHCA_CH_WAITING)
 		return NHCA_FETCHED_NONE;
 	s = list_first_entry_or_null(&ch->free, struct nhca_sending, list);
 	if (!s)
 		return NHCA_FETCHED_NONE;
 	*s = (struct nhca_sending) {
 		.list = s->list,
-		.index = ch->fetched++,
+		.index = ch->fetched,
 		.local = nhca_rcxt_id_of(wqe->chan.local_rcxt),
 		.waits = wqe->opcode,
+		.cancelling = wqe->opcode == NHCA_WR_CH_CANCEL && nhca_cancel_begun(ch),
+		.zcopy = ch->cancel_zcopy,
 		.rx.tid = wqe->rcxt[0].tid,
 	};
+	nhca_cancel_end(ch);
+	ch->fetched++;
 	list_move_tail(&s->list, &ch->waiting);
 	list_add_tail(&s->order, &ch->order);
 	ch->num_waiting++;
@@ -437,25 +448,25 @@ static enum nhca_fetched fetch_ask(struct nhca_channel *ch, struct nhca_av *av,
 /*
  * Execute a cancel.  The program may reuse its buffer when the cancel completes.  So the cancel
  * waits for the end of copies to the buffer, and for the release of all zero-copy references that
- * the channel had when the cancel began.
+ * the channel had when the cancel began.  Later work requests pass it, also those for its rCxt.
  */
 static enum nhca_fetched fetch_cancel(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
 	int err;
 
-	if (!nhca_begin_cancelling(ch)) {
-		err = nhca_begin_cancel(ch, id, ch->wqe->rcxt[0].tid);
+	if (!nhca_cancel_begun(ch)) {
+		err = nhca_cancel_begin(ch, id, ch->wqe->rcxt[0].tid);
 		if (err)
 			return fetch_late(ch, err);
 		/* send packets of the transfer that the batch may contain */
 		nhca_burst_flush(ch->burst);
 		nhca_send_sweep(ch, id);
-		ch->cancel_zcopy = nhca_zcopy_seq(ch->flow);
+		nhca_cancel_record(ch);
 	}
 	/* the end of the copies or the next release kicks the channel: fetch the entry again */
-	if (nhca_begin_copying(ch, id) || !nhca_zcopy_released(ch->flow, ch->cancel_zcopy))
-		return NHCA_FETCHED_NONE;
-	ch->cancelling = false;
+	if (nhca_cancel_copying(ch, id) || !nhca_cancel_released(ch))
+		return fetch_wait(ch);
+	nhca_cancel_end(ch);
 	return fetch_end(ch, IB_WC_SUCCESS, 0);
 }
 
@@ -465,16 +476,16 @@ static enum nhca_fetched fetch_cancel(struct nhca_channel *ch, const struct nhca
  * place bytes, so the flush of the cancel waits for copies.
  * Return: false if a CPU copies payload for the rCxt; the end of the copies kicks the channel.
  */
-static bool fetch_flush_cancel(struct nhca_channel *ch, const struct nhca_send_wqe *slot)
+static bool fetch_flush_cancel(struct nhca_channel *ch, const struct nhca_rcxt_id *id, u32 tid)
 {
-	struct nhca_rcxt_id id = nhca_rcxt_id_of(READ_ONCE(slot->chan.local_rcxt));
-
-	/* also if the rCxt refuses the cancel, because the completion does not report that */
-	if (!nhca_begin_cancelling(ch) && nhca_begin_cancel(ch, &id, READ_ONCE(slot->rcxt[0].tid)))
-		ch->cancelling = true;
-	if (nhca_begin_copying(ch, &id))
+	if (!nhca_cancel_begun(ch)) {
+		/* the completion does not report whether the rCxt refuses the cancel */
+		nhca_cancel_begin(ch, id, tid);
+		nhca_cancel_record(ch);
+	}
+	if (nhca_cancel_copying(ch, id))
 		return false;
-	ch->cancelling = false;
+	nhca_cancel_end(ch);
 	return true;
 }
 
@@ -486,8 +497,9 @@ static enum nhca_fetched fetch_execute(struct nhca_channel *ch)
 
 	if (wqe->opcode != NHCA_WR_CH_PACKET && !nhca_check_rcxt(ch, wqe->opcode, &wqe->rcxt[0]))
 		return fetch_fail(ch, IB_WC_LOC_QP_OP_ERR, NHCA_CH_ERR_WQE);
-	if (!ch->retry && wqe->opcode != NHCA_WR_CH_PACKET && fetch_behind(ch, &id))
-		return NHCA_FETCHED_NONE;
+	/* one work request that waits for an rCxt is enough, but nothing may wait for its cancel */
+	if (wqe->opcode != NHCA_WR_CH_PACKET && fetch_behind(ch, &id))
+		return wqe->opcode == NHCA_WR_CH_CANCEL ? fetch_wait(ch) : NHCA_FETCHED_NONE;
 	if (wqe->opcode == NHCA_WR_CH_CANCEL)
 		return fetch_cancel(ch, &id);
 	av = fetch_av(ch);
@@ -586,24 +598,40 @@ static void fetch_flush(struct nhca_channel *ch, u32 index)
 	fetch_complete(ch, wr_id, true, IB_WC_WR_FLUSH_ERR, 0, &(struct nhca_rcxt_id) {}, 0);
 }
 
+/* Flush ch->retry, or else the next entry.  Return: false if none is left, or a cancel waits. */
+static bool fetch_flush_next(struct nhca_channel *ch)
+{
+	const struct nhca_sending *s = ch->retry;
+	const struct nhca_send_wqe *slot;
+	struct nhca_rcxt_id id;
+
+	if (s) {
+		if (s->waits == NHCA_WR_CH_CANCEL && !fetch_flush_cancel(ch, &s->local, s->rx.tid))
+			return false;
+		fetch_flush(ch, s->index);
+		return true;
+	}
+	/* the FIFO is empty, or its producer index is impossible */
+	if (fetch_waiting(ch) <= 0)
+		return false;
+	slot = nhca_ring_slot(&ch->sq, ch->fetched);
+	id = nhca_rcxt_id_of(READ_ONCE(slot->chan.local_rcxt));
+	if (READ_ONCE(slot->opcode) == NHCA_WR_CH_CANCEL &&
+	    !fetch_flush_cancel(ch, &id, READ_ONCE(slot->rcxt[0].tid)))
+		return false;
+	fetch_flush(ch, ch->fetched);
+	return true;
+}
+
 u32 nhca_fetch_flush(struct nhca_channel *ch, u32 max)
 {
-	const struct nhca_send_wqe *slot;
 	u32 n;
 
 	for (n = 0; n < max; n++) {
 		ch->retry = list_first_entry_or_null(&ch->waiting, struct nhca_sending, list);
-		if (ch->retry) {
-			fetch_flush(ch, ch->retry->index);
-			continue;
-		}
-		/* the FIFO is empty, or its producer index is impossible */
-		if (fetch_waiting(ch) <= 0)
+		if (!fetch_flush_next(ch))
 			break;
-		slot = nhca_ring_slot(&ch->sq, ch->fetched);
-		if (READ_ONCE(slot->opcode) == NHCA_WR_CH_CANCEL && !fetch_flush_cancel(ch, slot))
-			break;
-		fetch_flush(ch, ch->fetched);
 	}
+	ch->retry = NULL;
 	return n;
 }

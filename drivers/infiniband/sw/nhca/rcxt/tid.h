@@ -539,7 +539,7 @@ static inline void nhca_rcxt_await(struct nhca_rcxt *rc)
  * the rCxt has accepted before goes on: one read, or NHCA_RCXT_PARTS requests of a transfer, or one
  * write.  A half-receive write or read does not go on, because the number of its copies has no
  * limit: a packet that gets no frame may be copied again.  Meanwhile, work requests for other rCxts
- * pass the one that waits (NHCA_CH_WAITING).
+ * pass the one that waits (NHCA_CH_WAITING), and so does what follows its cancel.
  * Context: the channel's turn, rCxt's lock.
  */
 static inline void nhca_rcxt_want(struct nhca_rcxt *rc, int err)

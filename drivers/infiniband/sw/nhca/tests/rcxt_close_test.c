@@ -147,27 +147,34 @@ static void cancel_and_read(struct chan *a)
 
 	cancel(a);
 	chan_transfer(a, NHCA_WR_CH_READ, 2, LEN, NHCA_NOTIFY_INITIATOR);
-	/* a work request for another rCxt starts after the earlier ones */
+	/* a work request for another rCxt passes both */
 	wqe = chan_wqe(a, NHCA_WR_CH_FENCE);
 	wqe->chan.local_rcxt = a->ids[1];
 	chan_bell(a);
 }
 
-/* Work requests that were posted during a copy are executed after it, in their order. */
-static void later_wqes_wait_for_copy(struct kunit *test)
+/*
+ * A cancel and a read that find a copy in progress are executed after it, in their order.  A work
+ * request for another rCxt passes both.
+ */
+static void later_wqes_pass_copy(struct kunit *test)
 {
 	struct pair *p = test->priv;
 	struct chan *a = p->end[0].chan;
 	struct pair_packet *pk = answer(test, a);
+	static const u32 order[] = { 3, 1, 2 };
 	u32 i;
 
 	rx_meanwhile(test, pk, cancel_and_read);
-	KUNIT_EXPECT_FALSE(test, early);
-	for (i = 1; i < 4; i++)
+	/* the fence */
+	KUNIT_EXPECT_TRUE(test, early);
+	for (i = 0; i < ARRAY_SIZE(order); i++)
 		KUNIT_EXPECT_EQ(test, chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS).wr_id,
-				chan_wr_id(i));
+				chan_wr_id(order[i]));
 	pair_settle(test);
 	KUNIT_EXPECT_EQ(test, chan_expect(test, a, NHCA_WC_CH_READ, IB_WC_SUCCESS).chan.tid, 2);
+	KUNIT_EXPECT_EQ(test, a->ch->num_waiting, 0);
+	KUNIT_EXPECT_EQ(test, a->ch->cons, a->posted);
 }
 
 static void fence_and_write(struct chan *a)
@@ -177,6 +184,143 @@ static void fence_and_write(struct chan *a)
 	/* as a fence of the peer does */
 	nhca_rcxt_end(&a->ch->rd->pool, rc, NHCA_RCXT_IDLE);
 	chan_transfer(a, NHCA_WR_CH_WRITE, 2, LEN, NHCA_NOTIFY_INITIATOR);
+}
+
+static void write_and_cancel(struct chan *a)
+{
+	/* this write waits for the copy, and its cancel waits for the write */
+	fence_and_write(a);
+	chan_wqe(a, NHCA_WR_CH_CANCEL)->rcxt[0].tid = 2;
+	chan_bell(a);
+	chan_wqe(a, NHCA_WR_CH_PACKET);
+	chan_bell(a);
+}
+
+/* The cancel of a work request that waits for its rCxt does not delay later work requests. */
+static void cancel_of_waiting(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct chan *a = p->end[0].chan, *b = p->end[1].chan;
+	static const u32 order[] = { 2, 0, 1 };
+	u32 i;
+
+	chan_transfer(b, NHCA_WR_CH_WRITE, 1, LEN, NHCA_NOTIFY_TARGET);
+	rx_meanwhile(test, pair_first(test, NHCA_RX_WRITE), write_and_cancel);
+	/* the packet */
+	KUNIT_EXPECT_TRUE(test, early);
+	for (i = 0; i < ARRAY_SIZE(order); i++)
+		KUNIT_EXPECT_EQ(test, chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS).wr_id,
+				chan_wr_id(order[i]));
+	KUNIT_EXPECT_EQ(test, (u32)chan_rcxt(a, 0)->state, (u32)NHCA_RCXT_IDLE);
+	KUNIT_EXPECT_EQ(test, chan_rcxt(a, 0)->tid, 2);
+	KUNIT_EXPECT_FALSE(test, chan_rcxt(a, 0)->wanted);
+	KUNIT_EXPECT_EQ(test, a->ch->num_waiting, 0);
+	KUNIT_EXPECT_EQ(test, a->ch->cons, a->posted);
+	KUNIT_EXPECT_TRUE(test, chan_idle(a));
+}
+
+/* Post a write of two packets by page reference on rCxt @i. */
+static void write_pages(struct kunit *test, struct chan *a, u32 i)
+{
+	struct nhca_send_wqe *wqe = chan_wqe(a, NHCA_WR_CH_WRITE);
+
+	wqe->chan.local_rcxt = a->ids[i];
+	wqe->chan.remote_rcxt = a->peer->ids[i];
+	wqe->rcxt[0].total = 2 * PAIR_SEG;
+	wqe->rcxt[0].length = 2 * PAIR_SEG;
+	wqe->rcxt[0].notify = NHCA_NOTIFY_INITIATOR;
+	chan_bell(a);
+	chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS);
+}
+
+/*
+ * Each cancel waits for the packets that were sent before it, and for no later ones.  Other work
+ * requests, also those for its rCxt, pass it.
+ */
+static void cancels_wait_for_pages(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct chan *a = p->end[0].chan;
+	struct nhca_send_wqe *wqe;
+	u32 i;
+
+	p->zcopy = true;
+	write_pages(test, a, 0);
+	cancel(a);
+	KUNIT_EXPECT_TRUE(test, chan_idle(a));
+	KUNIT_EXPECT_EQ(test, a->ch->num_waiting, 1);
+	write_pages(test, a, 1);
+	wqe = chan_wqe(a, NHCA_WR_CH_CANCEL);
+	wqe->chan.local_rcxt = a->ids[1];
+	chan_bell(a);
+	KUNIT_EXPECT_TRUE(test, chan_idle(a));
+	KUNIT_EXPECT_EQ(test, a->ch->num_waiting, 2);
+	/* the rCxt of the first cancel */
+	chan_transfer(a, NHCA_WR_CH_WRITE, 2, LEN, 0);
+	KUNIT_EXPECT_EQ(test, chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS).wr_id,
+			chan_wr_id(4));
+	KUNIT_EXPECT_EQ(test, a->ch->cons, 1);
+	for (i = 0; i < 2; i++)
+		pair_drop(pair_first(test, NHCA_RX_WRITE));
+	KUNIT_EXPECT_EQ(test, chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS).wr_id,
+			chan_wr_id(1));
+	KUNIT_EXPECT_TRUE(test, chan_idle(a));
+	KUNIT_EXPECT_EQ(test, a->ch->cons, 3);
+	pair_settle(test);
+	KUNIT_EXPECT_EQ(test, chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS).wr_id,
+			chan_wr_id(3));
+	KUNIT_EXPECT_TRUE(test, chan_idle(a));
+	KUNIT_EXPECT_EQ(test, a->ch->num_waiting, 0);
+	KUNIT_EXPECT_EQ(test, a->ch->cons, a->posted);
+}
+
+/* If no more work requests may wait, a cancel still begins, and delays later work requests. */
+static void many_cancels(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct chan *a = p->end[0].chan;
+	u32 i;
+
+	p->zcopy = true;
+	write_pages(test, a, 0);
+	for (i = 0; i < NHCA_CH_WAITING + 2; i++) {
+		chan_wqe(a, NHCA_WR_CH_CANCEL)->rcxt[0].tid = i + 1;
+		chan_bell(a);
+	}
+	KUNIT_EXPECT_EQ(test, a->ch->num_waiting, NHCA_CH_WAITING);
+	KUNIT_EXPECT_EQ(test, chan_rcxt(a, 0)->tid, NHCA_CH_WAITING + 1);
+	KUNIT_EXPECT_TRUE(test, chan_idle(a));
+	pair_settle(test);
+	for (i = 0; i < NHCA_CH_WAITING + 2; i++)
+		KUNIT_EXPECT_EQ(test, chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS).wr_id,
+				chan_wr_id(i + 1));
+	KUNIT_EXPECT_TRUE(test, chan_idle(a));
+	KUNIT_EXPECT_EQ(test, a->ch->num_waiting, 0);
+	KUNIT_EXPECT_EQ(test, a->ch->cons, a->posted);
+}
+
+static void cancel_then_fail(struct chan *a)
+{
+	/* the cancel begins, and waits in nhca_channel.waiting */
+	cancel(a);
+	local_bh_disable();
+	nhca_channel_set_error(a->ch, NHCA_CH_ERR_MODIFIED);
+	nhca_channel_doorbell(a->ch);
+	local_bh_enable();
+}
+
+/* A cancel that has begun is flushed after the copy has ended. */
+static void flush_of_waiting(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct chan *a = p->end[0].chan;
+
+	rx_meanwhile(test, answer(test, a), cancel_then_fail);
+	KUNIT_EXPECT_FALSE(test, early);
+	KUNIT_EXPECT_EQ(test, chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_WR_FLUSH_ERR).wr_id,
+			chan_wr_id(1));
+	KUNIT_EXPECT_EQ(test, a->ch->num_waiting, 0);
+	KUNIT_EXPECT_TRUE(test, chan_idle(a));
 }
 
 /*
@@ -355,8 +499,12 @@ static struct kunit_case rcxt_close_cases[] = {
 	KUNIT_CASE(flush_ends_read),
 	KUNIT_CASE(flush_any_cancel),
 	KUNIT_CASE(cancel_ends_turn),
-	KUNIT_CASE(later_wqes_wait_for_copy),
+	KUNIT_CASE(later_wqes_pass_copy),
 	KUNIT_CASE(transfer_waits_for_copy),
+	KUNIT_CASE(cancel_of_waiting),
+	KUNIT_CASE(cancels_wait_for_pages),
+	KUNIT_CASE(many_cancels),
+	KUNIT_CASE(flush_of_waiting),
 	KUNIT_CASE(release_waits_for_send_engine),
 	KUNIT_CASE(release_waits_for_copy),
 	KUNIT_CASE(release_after_recovery),
