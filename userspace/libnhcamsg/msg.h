@@ -509,8 +509,8 @@ int msg_reserve(struct nhcadv_msg_ep *ep);
 /** msg_complete - store a completion in a reserved entry; @data: NULL, or msg_in.data */
 void msg_complete(struct msg_peer *peer, enum nhcadv_msg_kind kind, int status, uint64_t id,
 		  uint64_t length, uint64_t pvo, void *data);
-/** msg_ports_close_broken - close broken channels now, instead of in the next pass */
-void msg_ports_close_broken(struct nhcadv_msg_ep *ep);
+/** msg_ports_close_broken - close broken channels now, not in the next pass; Return: 0 or errno */
+int msg_ports_close_broken(struct nhcadv_msg_ep *ep);
 /** msg_ep_lock - take the lock; Context: the caller does not hold it */
 void msg_ep_lock(struct nhcadv_msg_ep *ep);
 /** msg_ep_unlock - wake sleeping threads that have something to do, and release the lock */

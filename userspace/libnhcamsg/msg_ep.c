@@ -171,25 +171,35 @@ static void event_came(struct nhcadv_msg_ep *ep, const struct port_event *event)
 		msg_lane_posted(route, lane, event->wr_id, event->status);
 }
 
-static void port_lose(struct nhcadv_msg_ep *ep, struct msg_port *port)
+/* Return: 0, or an errno: the port stays open and broken, and the next pass tries again */
+static int port_lose(struct nhcadv_msg_ep *ep, struct msg_port *port)
 {
 	struct msg_peer *peer;
+	int err;
 
-	port_close(port);
+	err = port_close(port);
+	if (err)
+		return err;
 	port->retry = ep->now;
 	list_for_each(&ep->peers, peer, node) {
 		msg_peer_lost_port(peer, port);
 		msg_peer_ready(peer);
 	}
+	return 0;
 }
 
-void msg_ports_close_broken(struct nhcadv_msg_ep *ep)
+int msg_ports_close_broken(struct nhcadv_msg_ep *ep)
 {
+	int err, first = 0;
 	uint32_t i;
 
-	for (i = 0; i < ep->num_ports; i++)
-		if (ep->ports[i]->open && ep->ports[i]->broken)
-			port_lose(ep, ep->ports[i]);
+	for (i = 0; i < ep->num_ports; i++) {
+		if (!ep->ports[i]->open || !ep->ports[i]->broken)
+			continue;
+		err = port_lose(ep, ep->ports[i]);
+		first = first ? first : err;
+	}
+	return first;
 }
 
 /* The channel was created again, or the MTU has changed: send grants to all peers. */
@@ -445,8 +455,10 @@ static void ep_free(struct nhcadv_msg_ep *ep)
 
 	/* The ports own the address handles of targets. */
 	msg_targets_free(ep);
-	for (i = 0; i < ep->num_ports; i++)
+	for (i = 0; i < ep->num_ports; i++) {
+		port_close(ep->ports[i]);
 		port_destroy(ep->ports[i]);
+	}
 	if (ep->timer >= 0)
 		close(ep->timer);
 	if (ep->wake >= 0)
@@ -505,11 +517,18 @@ struct nhcadv_msg_ep *nhcadv_msg_create_ep(const struct nhcadv_msg_ep_attr *attr
 int nhcadv_msg_destroy_ep(struct nhcadv_msg_ep *ep)
 {
 	struct msg_peer *peer;
+	uint32_t i;
+	int err;
 
 	if (!list_empty(&ep->mems))
 		return EBUSY;
 	while ((peer = list_top(&ep->peers, struct msg_peer, node)))
 		nhcadv_msg_disconnect(container_of(peer, struct nhcadv_msg_peer, peer));
+	for (i = 0; i < ep->num_ports; i++) {
+		err = port_close(ep->ports[i]);
+		if (err)
+			return err;
+	}
 	ep_free(ep);
 	return 0;
 }
@@ -583,6 +602,7 @@ int nhcadv_msg_reconnect(struct nhcadv_msg_peer *pub, const void *bytes, size_t 
 int nhcadv_msg_disconnect(struct nhcadv_msg_peer *pub)
 {
 	struct nhcadv_msg_ep *ep = pub->peer.ep;
+	int err;
 
 	msg_ep_lock(ep);
 	ep->now = msg_clock();
@@ -596,9 +616,9 @@ int nhcadv_msg_disconnect(struct nhcadv_msg_peer *pub)
 	 * the rCxts of a broken channel, it has not waited for packets that refer to the buffers.
 	 * port_close() waits for these packets.
 	 */
-	msg_ports_close_broken(ep);
+	err = msg_ports_close_broken(ep);
 	msg_ep_unlock(ep);
-	return 0;
+	return err;
 }
 
 int nhcadv_msg_query(struct nhcadv_msg_peer *pub, uint32_t path, struct nhcadv_msg_stats *stats)

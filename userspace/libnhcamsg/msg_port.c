@@ -188,7 +188,6 @@ void port_destroy(struct msg_port *port)
 {
 	struct verbs_port *vp = to_vp(port);
 
-	port_close(port);
 	if (vp->scq)
 		ibv_destroy_cq(vp->scq);
 	if (vp->rcq)
@@ -239,21 +238,36 @@ int port_open(struct msg_port *port)
 	return 0;
 }
 
-void port_close(struct msg_port *port)
+/*
+ * If a device was removed, calls fail with EIO, and the kernel destroys all objects of the device.
+ * Return: 0 in place of EIO
+ */
+static int destroyed(int err)
+{
+	return err == EIO ? 0 : err;
+}
+
+int port_close(struct msg_port *port)
 {
 	struct verbs_port *vp = to_vp(port);
+	int err;
 
 	if (!port->open)
-		return;
+		return 0;
 	if (vp->started)
 		ibv_wr_abort(vp->qpx);
 	vp->started = false;
 	/* ibv_destroy_qp() also removes the completions of the channel from the CQs. */
-	ibv_destroy_qp(vp->qp);
+	err = destroyed(ibv_destroy_qp(vp->qp));
+	if (err) {
+		port->broken = true;
+		return err;
+	}
 	vp->qp = NULL;
 	port->open = false;
 	port->fifo.first = port->fifo.next;
 	reap_ahs(vp);
+	return 0;
 }
 
 bool port_check(struct msg_port *port)
@@ -339,9 +353,9 @@ struct nhcadv_job_mem *port_reg_again(struct msg_port *port, const struct nhcadv
 	return nhcadv_open_job_mem(to_vp(port)->context, mem->job, mem->pvo);
 }
 
-void port_dereg(struct nhcadv_job_mem *mem)
+int port_dereg(struct nhcadv_job_mem *mem)
 {
-	nhcadv_dereg_job_mem(mem);
+	return destroyed(nhcadv_dereg_job_mem(mem));
 }
 
 /* ---- posting ---- */

@@ -112,13 +112,18 @@ struct port_event {
 
 /** port_create - create a port without a channel; Return: the port, or NULL with errno */
 struct msg_port *port_create(const struct nhcadv_msg_path *path, uint32_t job, uint32_t frames);
-/** port_destroy - close the channel, and free the port */
+/** port_destroy - free a port, after port_close() */
 void port_destroy(struct msg_port *port);
 
 /** port_open - create the channel; Return: 0, EMSGSIZE (the MTU is too small) or an errno */
 int port_open(struct msg_port *port);
-/** port_close - destroy the channel, if any; afterwards none of its packets refers to memory */
-void port_close(struct msg_port *port);
+/**
+ * port_close - destroy the channel, if any
+ * @port: the port
+ * Return: 0: none of the channel's packets refers to memory; or an errno: the channel exists, and
+ * @broken is set.
+ */
+int port_close(struct msg_port *port);
 
 /**
  * port_check - query the channel, and set @broken and @info.segment
@@ -141,8 +146,12 @@ struct nhcadv_job_mem *port_reg(struct msg_port *port, uint32_t job, void *addr,
 				unsigned int access);
 /** port_reg_again - open a handle of @mem on this port; Return: the handle, or NULL with errno */
 struct nhcadv_job_mem *port_reg_again(struct msg_port *port, const struct nhcadv_job_mem *mem);
-/** port_dereg - close a handle; the call may wait: see nhcadv_dereg_job_mem() */
-void port_dereg(struct nhcadv_job_mem *mem);
+/**
+ * port_dereg - close a handle; the call may wait: see nhcadv_dereg_job_mem()
+ * @mem: the handle
+ * Return: 0, or an errno: the handle is still open.
+ */
+int port_dereg(struct nhcadv_job_mem *mem);
 
 /*
  * Return: true if there is room for @n work requests; the caller must check this before it posts.

@@ -10,14 +10,22 @@
 
 /* ---- memory ---- */
 
-static void mem_free(struct msg_mem *mem)
+/* Close all handles.  Return: 0, or the first errno; @mem has the handles that are still open */
+static int mem_close(struct msg_mem *mem)
 {
+	int err, first = 0;
 	uint32_t i;
 
-	for (i = 0; i < mem->ep->num_ports; i++)
-		if (mem->handles[i])
-			port_dereg(mem->handles[i]);
-	free(mem);
+	for (i = 0; i < mem->ep->num_ports; i++) {
+		if (!mem->handles[i])
+			continue;
+		err = port_dereg(mem->handles[i]);
+		if (err)
+			first = first ? first : err;
+		else
+			mem->handles[i] = NULL;
+	}
+	return first;
 }
 
 /* Return: true if an earlier path has the same device, which then needs no other handle. */
@@ -47,7 +55,8 @@ struct nhcadv_msg_mem *nhcadv_msg_reg_mem(struct nhcadv_msg_ep *ep, void *addr, 
 				  port_reg(ep->ports[0], ep->job, addr, length, access);
 		if (!mem->handles[i]) {
 			err = errno;
-			mem_free(mem);
+			mem_close(mem);
+			free(mem);
 			errno = err;
 			return NULL;
 		}
@@ -64,6 +73,7 @@ int nhcadv_msg_dereg_mem(struct nhcadv_msg_mem *pub)
 {
 	struct msg_mem *mem = container_of(pub, struct msg_mem, pub);
 	struct nhcadv_msg_ep *ep = mem->ep;
+	int err;
 
 	msg_ep_lock(ep);
 	if (mem->users) {
@@ -72,7 +82,15 @@ int nhcadv_msg_dereg_mem(struct nhcadv_msg_mem *pub)
 	}
 	list_del(&mem->node);
 	msg_ep_unlock(ep);
-	mem_free(mem);
+	/* without the lock, because the kernel may wait for packets */
+	err = mem_close(mem);
+	if (err) {
+		msg_ep_lock(ep);
+		list_add_tail(&ep->mems, &mem->node);
+		msg_ep_unlock(ep);
+		return err;
+	}
+	free(mem);
 	return 0;
 }
 

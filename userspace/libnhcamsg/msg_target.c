@@ -185,7 +185,7 @@ int nhcadv_msg_revoke_target(struct nhcadv_msg_ep *ep, const void *bytes, size_t
 		target_free(ep, target);
 	}
 	/* If the kernel has not revoked a target, the channel is broken: close it before the return. */
-	msg_ports_close_broken(ep);
+	err = msg_ports_close_broken(ep);
 	msg_ep_unlock(ep);
-	return found;
+	return err ? err : found;
 }

@@ -96,8 +96,9 @@ struct nhcadv_msg_ep *nhcadv_msg_create_ep(const struct nhcadv_msg_ep_attr *attr
  * nhcadv_msg_destroy_ep - disconnect all peers, and close the channels
  * @ep: the endpoint
  *
- * When the call returns, the channels place no more bytes in local memory.
- * Return: 0, or EBUSY if memory is still registered.
+ * When the call returns 0, the channels place no more bytes in local memory.
+ * Return: 0, EBUSY if memory is still registered, or an errno of ibv_destroy_qp(): a channel was not
+ * closed.  After an errno the endpoint still exists, without peers: call the function again.
  */
 int nhcadv_msg_destroy_ep(struct nhcadv_msg_ep *ep);
 
@@ -149,11 +150,12 @@ int nhcadv_msg_reconnect(struct nhcadv_msg_peer *peer, const void *bytes, size_t
  * nhcadv_msg_disconnect - abandon all messages to and from a peer that are not complete
  * @peer: the peer, which is invalid after the call
  *
- * The program gets no more completions for the peer.  When the call returns, no more bytes of the
+ * The program gets no more completions for the peer.  When the call returns 0, no more bytes of the
  * peer are placed in local memory.  Bytes of writes may still be placed at the peer until the peer
  * also disconnects.  If one side disconnects and connects again, messages of the other side do not
  * complete until that other side has also disconnected and connected.
- * Return: 0.
+ * Return: 0, or an errno of ibv_destroy_qp(): a channel that had failed was not closed, and may still
+ * use local memory.  The peer is invalid also after an errno.
  */
 int nhcadv_msg_disconnect(struct nhcadv_msg_peer *peer);
 
@@ -186,7 +188,9 @@ struct nhcadv_msg_mem *nhcadv_msg_reg_mem(struct nhcadv_msg_ep *ep, void *addr, 
 /**
  * nhcadv_msg_dereg_mem - deregister memory
  * @mem: the memory
- * Return: 0, or EBUSY if a message that is not complete uses the memory.
+ * Return: 0, EBUSY if a message that is not complete uses the memory, or an errno of
+ * nhcadv_dereg_job_mem().  After an errno the memory stays registered: call the function again.  The
+ * removal of a device is no error, because the kernel has closed the memory there.
  */
 int nhcadv_msg_dereg_mem(struct nhcadv_msg_mem *mem);
 
@@ -290,8 +294,9 @@ int nhcadv_msg_allow_target(struct nhcadv_msg_ep *ep, const void *bytes, size_t 
  * @ep: the endpoint
  * @bytes: address of the target
  * @size: length of the address
- * Return: 0 (the endpoint sends no bytes of moves to the target any more), ENOENT (the target is not
- * allowed), EINVAL or EPROTONOSUPPORT.
+ * Return: 0 (the endpoint sends no bytes of moves to the target any more), ENOENT (the target is
+ * not allowed), EINVAL, EPROTONOSUPPORT, or an errno of ibv_destroy_qp() (a channel that has not
+ * revoked the target was not closed, and may still send; the next poll tries again).
  */
 int nhcadv_msg_revoke_target(struct nhcadv_msg_ep *ep, const void *bytes, size_t size);
 

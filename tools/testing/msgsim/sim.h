@@ -14,6 +14,7 @@
  *	sim_verbs.c	the verbs that msg_port.c calls
  *	world.c		endpoints, messages and checks for scenarios and histories
  *	cases.c		one scenario for each fault that has been found
+ *	errors.c	scenarios of verbs that fail
  *	history.c	random histories
  *	moves.c		scenarios and random histories of moves
  *
@@ -109,6 +110,11 @@ extern struct sim {
 	uint32_t num_devices;
 	/* Hook of a test for each sent packet, which the hook may change. Return: true: lose it */
 	bool (*tap)(struct sim_packet *packet);
+	/*
+	 * Errno of the next ibv_destroy_qp() and nhcadv_dereg_job_mem(), or 0.  EIO: the device was
+	 * removed, and the kernel has destroyed the object
+	 */
+	int destroy_err, dereg_err;
 	/* Hook of a test for bytes that a source reads for a third-party transfer */
 	void (*reads)(const uint8_t *bytes, uint32_t length);
 } sim;

@@ -271,15 +271,27 @@ struct nhcadv_job_mem *nhcadv_open_job_mem(struct ibv_context *context, uint32_t
 	return &m->mem;
 }
 
+/* Return: an errno that a test has set, once */
+static int once(int *err)
+{
+	int now = *err;
+
+	*err = 0;
+	return now;
+}
+
 int nhcadv_dereg_job_mem(struct nhcadv_job_mem *mem)
 {
 	struct sim_memory *m = (struct sim_memory *)mem;
+	int err = once(&sim.dereg_err);
 
+	if (err && err != EIO)
+		return err;
 	if (--m->handles)
-		return 0;
+		return err;
 	memories[m->key] = NULL;
 	free(m);
-	return 0;
+	return err;
 }
 
 /* ---- channels ---- */
@@ -504,8 +516,11 @@ static void cq_forget(struct sim_cq *cq, uint32_t qpn)
 int ibv_destroy_qp(struct ibv_qp *qp)
 {
 	struct sim_channel *ch = (struct sim_channel *)qp;
+	int err = once(&sim.destroy_err);
 	struct sim_sending *s;
 
+	if (err && err != EIO)
+		return err;
 	sim_forget(ch);
 	sim_channel_hide(ch);
 	sim_rcxts_release_all(ch);
@@ -518,7 +533,7 @@ int ibv_destroy_qp(struct ibv_qp *qp)
 	free(ch->frames);
 	free(ch->frame_released);
 	free(ch);
-	return 0;
+	return err;
 }
 
 int nhcadv_query_channel(struct ibv_qp *qp, struct nhcadv_channel_info *info)
