@@ -2,7 +2,8 @@
 /*
  * KUnit: `rdma resource' finds an object that is being destroyed: in kernels without
  * rdma_restrack_begin_del() the RDMA core removes an object from its table only after the driver
- * has destroyed the object.  And the error of verbs that would create too many objects.
+ * has destroyed the object.  And the error of verbs that would create too many objects, and the
+ * number of READs and atomics that a device reports.
  */
 #include <linux/skbuff.h>
 #include <net/ipv6.h>
@@ -127,11 +128,34 @@ static void limit_test(struct kunit *test)
 	nhca_user_put(user);
 }
 
+/*
+ * All queries of a device report the number of READs and atomics that the core stored when it
+ * registered the device, even if the module parameter has changed since then.
+ */
+static void rd_atomic_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+	struct ib_device *ibdev = &f->dev->ibdev;
+	struct ib_device_attr attr;
+	struct ib_udata udata = {};
+
+	ibdev->attrs.max_qp_rd_atom = 0;
+	KUNIT_ASSERT_EQ(test, nhca_query_device(ibdev, &ibdev->attrs, &udata), 0);
+	KUNIT_EXPECT_GE(test, ibdev->attrs.max_qp_rd_atom, 1);
+	KUNIT_EXPECT_LE(test, ibdev->attrs.max_qp_rd_atom, NHCA_MAX_RD_ATOM);
+	/* not the value of the parameter */
+	ibdev->attrs.max_qp_rd_atom++;
+	KUNIT_ASSERT_EQ(test, nhca_query_device(ibdev, &attr, &udata), 0);
+	KUNIT_EXPECT_EQ(test, attr.max_qp_rd_atom, ibdev->attrs.max_qp_rd_atom);
+	KUNIT_EXPECT_EQ(test, attr.max_qp_init_rd_atom, attr.max_qp_rd_atom);
+}
+
 static struct kunit_case resource_cases[] = {
 	KUNIT_CASE(qp_test),
 	KUNIT_CASE(cq_test),
 	KUNIT_CASE(srq_test),
 	KUNIT_CASE(limit_test),
+	KUNIT_CASE(rd_atomic_test),
 	{}
 };
 

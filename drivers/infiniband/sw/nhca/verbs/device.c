@@ -49,12 +49,9 @@ static const struct kernel_param_ops max_rd_atomic_ops = {
 	.get = param_get_uint,
 };
 
-/*
- * The RDMA core stores the value for kernel consumers when it registers a device.
- * ibv_query_device() and ibv_query_device_ex() return the current value.
- */
+/* A device reports the value that the parameter had when the device was registered. */
 module_param_cb(max_rd_atomic, &max_rd_atomic_ops, &max_rd_atomic, 0644);
-MODULE_PARM_DESC(max_rd_atomic, "outstanding READs and atomics per QP that a device reports, 1 to 128 (default 16)");
+MODULE_PARM_DESC(max_rd_atomic, "outstanding READs and atomics per QP that a new device reports, 1 to 128 (default 16)");
 
 /* Report on-demand paging.  IB_ODP_SUPPORT_IMPLICIT: a region may cover the whole address space. */
 static void nhca_odp_caps(struct ib_device_attr *attr)
@@ -75,7 +72,12 @@ static void nhca_odp_caps(struct ib_device_attr *attr)
 int nhca_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		      struct ib_udata *udata)
 {
-	u32 rd_atomic = READ_ONCE(max_rd_atomic);
+	/*
+	 * The core stores the attributes when it registers a device, and reports the stored ones to
+	 * kernel consumers and ibv_query_device().  Only ibv_query_device_ex() comes here again: it
+	 * must report the same number.  Before the registration ibdev->attrs is 0.
+	 */
+	u32 rd_atomic = ibdev->attrs.max_qp_rd_atom ?: READ_ONCE(max_rd_atomic);
 
 	/* At device registration the core of Linux 7.x passes NULL, older cores an empty udata. */
 	if (udata && (udata->inlen || udata->outlen))
