@@ -30,7 +30,7 @@ static const struct kernel_param_ops user_share_ops = {
 
 unsigned int nhca_user_share = 500;
 module_param_cb(user_share, &user_share_ops, &nhca_user_share, 0644);
-MODULE_PARM_DESC(user_share, "maximum share of one user in each resource of a device, in thousandths, 1 to 1000 (default 500)");
+MODULE_PARM_DESC(user_share, "maximum share of one user in each resource of a device or of the host, in thousandths, 1 to 1000 (default 500)");
 
 static const long pool_size[NHCA_POOLS] = {
 	[NHCA_POOL_PDS] = NHCA_MAX_PD,

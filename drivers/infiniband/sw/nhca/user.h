@@ -257,8 +257,9 @@ int nhca_pool_charge(struct nhca_users *users, struct nhca_user *user, enum nhca
  * @err: the error, or another one, or 0
  *
  * A verb that other providers have as well fails with -ENOMEM, whether the limit of the user or
- * that of the device is reached, because programs expect -ENOMEM.  Functions that only nhca has
- * (nhcadv_*) return -EDQUOT at the limit of the user.
+ * that of the device is reached, because programs expect -ENOMEM.  Resources that only nhca has
+ * (rCxts, job memory, watches, pools of blocks) give -EDQUOT at the limit of the user.  But a
+ * channel counts as a QP, and a region of a file as a region, so their limits give -ENOMEM.
  * Context: any.
  * Return: the error of the verb.
  */

@@ -29,8 +29,9 @@ struct nhca_direct_pool;
 /* ARRs (pool.h) for each block of the pool: the default and the maximum */
 #define NHCA_DIRECT_RANGES	4
 /*
- * Minimum number of bytes that a pool is charged in NHCA_POOL_DIRECT.  Each pool has a kernel
- * thread (the rescuer of its workqueue), so the minimum bounds the number of these threads.
+ * Minimum number of bytes of NHCA_POOL_DIRECT that a user is charged for a pool of blocks.  Each
+ * pool has a kernel thread (the rescuer of its workqueue), so the minimum bounds the number of
+ * these threads.
  */
 #define NHCA_DIRECT_CHARGE	SZ_1M
 /* bytes that an operation reads in advance, unless the region sets another number */
@@ -125,7 +126,7 @@ bool nhca_direct_pool_used(struct nhca_direct_pool *pool);
  * aligned or not in the file, or @attr->iova is not a multiple of PAGE_SIZE, or @attr->access has
  * remote write without local write, or @attr->sync is set without a right to write; -EOPNOTSUPP:
  * the file has no direct I/O, or its alignment exceeds a page, or @attr->access has a right that
- * regions of files do not have, or includes writing and the device has zones; -EPERM: the file is
+ * regions of files do not have, or includes writing to a zoned block device; -EPERM: the file is
  * append-only or immutable, or is open with O_APPEND, or the device is read-only; -ETXTBSY: the
  * file is a swap file; or an error of nhca_mr_backed() or vfs_getattr().
  */

@@ -49,7 +49,10 @@ static void arr_trace(const struct nhca_direct_pool *pool, const struct nhca_arr
 				arr->key.index, arr->state);
 }
 
-/* Change the state of an ARR, which is in no list. */
+/*
+ * Change the state of an ARR that the caller has removed from its list.  Add the ARR to the list of
+ * the new state, if that state has one.
+ */
 static void arr_enter(struct nhca_direct_pool *pool, struct nhca_arr *arr,
 		      enum nhca_arr_state state)
 {

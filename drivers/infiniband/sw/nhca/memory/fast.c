@@ -281,7 +281,7 @@ static int fast_check(const struct nhca_mr *mr, const struct nhca_key_user *key_
 	return 0;
 }
 
-/* If there is a new mapping, it replaces the previous mapping.  The key is closed. */
+/* If there is a new mapping, it replaces the previous one.  The caller has closed the key. */
 static void fast_take(struct nhca_mr *mr)
 {
 	struct nhca_next *next = mr->next;

@@ -320,8 +320,8 @@ int nhca_iter_read_sum(struct nhca_iter *it, void *dst, u32 len, __wsum *sum);
  * nhca_iter_zcopy - check whether packets may refer to the page of the last segment
  * @it: the iterator; nhca_iter_next() has just returned this segment
  * Context: live section.
- * Return: what nhca_pageref_add() needs to let a reference cover the page; NULL: packets must not
- * refer to it, so the caller must copy the bytes.
+ * Return: the region's pointer to its count, for nhca_pageref_add(); NULL: packets must not refer
+ * to the page, so the caller must copy the bytes.
  */
 struct nhca_pageref_region **nhca_iter_zcopy(const struct nhca_iter *it);
 

@@ -162,7 +162,7 @@ u64 nhca_rule_dice(const struct nhca_rule *r, u32 stream, unsigned long n);
 
 /**
  * nhca_rule_hits - check whether a rule hits an item that it matches
- * @r:      the rule, without @framework
+ * @r:      the rule; @r->framework is false
  * @stream: stream of the item
  * @n:      number of the item in its stream, from 0
  *

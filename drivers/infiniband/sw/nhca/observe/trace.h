@@ -593,7 +593,7 @@ TRACE_EVENT(nhca_key_revoked,
 		{ NHCA_AT_MR,		"mr" })
 
 /**
- * nhca_fault - a rule of fault injection hit
+ * nhca_fault - a fault injection rule has hit an item (enum nhca_fault_point)
  * @dev:    the device
  * @qpn:    queue pair or channel of the item, or 0
  * @rule:   number of the rule

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Answers to packets: notices, statuses, challenges, and the payload of read and third-party
- * requests.  Third-party payload goes to the target that the request names.  Every other answer
- * goes to the packet's source address, because a channel is not connected and has many peers.
+ * requests.  Third-party payload goes to the target that the request names, and its notice to the
+ * manager that the packet names (recv_third()).  Every other answer goes to the packet's source
+ * address, because a channel is not connected and has many peers.
  */
 #include <linux/slab.h>
 #include <linux/timekeeping.h>

@@ -459,8 +459,8 @@ static void expired_test(struct kunit *test)
 }
 
 /*
- * Packets have to pass in both directions. A filter may refuse only the packets to the peer. Then
- * the packets from the peer still arrive, and show that the peer is on this host.
+ * The same-host path is used only if packets pass in both directions. If a filter refuses only the
+ * packets to the peer, those of the peer still arrive, and show that the peer is on this host.
  */
 static void one_way_test(struct kunit *test)
 {

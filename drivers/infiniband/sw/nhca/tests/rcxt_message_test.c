@@ -308,7 +308,10 @@ static void thresholds(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, info.quantum, NHCA_CH_QUANTUM);
 }
 
-/* The thresholds of the two CQs are independent. An unknown mask bit changes nothing. */
+/*
+ * The thresholds of the two CQs are independent. A command with an unknown mask bit fails, and
+ * changes nothing.
+ */
 static void modify(struct kunit *test)
 {
 	struct nhca_channel_modify cmd = {

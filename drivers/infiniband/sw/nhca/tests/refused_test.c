@@ -83,7 +83,7 @@ static void guessed_psn_test(struct kunit *test)
 		deliver(test, READ, REFUSED - guesses[i], f->mr->ibmr.rkey);
 		deliver(test, SEND_ONLY, REFUSED - guesses[i], 0);
 	}
-	/* the PSN is near, but is not that of a READ */
+	/* this PSN is near the refused one, but the responder has executed no READ with this PSN */
 	deliver(test, READ, FIX_RQ_PSN - 5, f->mr->ibmr.rkey);
 	KUNIT_EXPECT_EQ(test, naks(test, REFUSED), 1);
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_RX_BAD_STATE), 2 * ARRAY_SIZE(guesses) + 1);

@@ -2,8 +2,8 @@
 /*
  * KUnit: `rdma resource' finds an object that is being destroyed: in kernels without
  * rdma_restrack_begin_del() the RDMA core removes an object from its table only after the driver
- * has destroyed the object.  And the error of verbs that would create too many objects, and the
- * number of READs and atomics that a device reports.
+ * has destroyed the object.  Other tests check the error of verbs that would create too many
+ * objects, and the number of READs and atomics that a device reports.
  */
 #include <linux/skbuff.h>
 #include <net/ipv6.h>

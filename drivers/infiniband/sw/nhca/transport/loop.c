@@ -207,8 +207,8 @@ static void nhca_loop_done(struct nhca_qp *qp, struct nhca_swr *swr, u32 npsn)
 
 /*
  * The peer has refused the request, and its NAK is sent as a packet.  Set nhca_swr.sent and
- * nhca_sq.nxt as if packets had filled the largest window.  Then this requester accepts the NAK,
- * and sends nothing before the NAK comes.  UC has no NAK: the whole request counts as sent.
+ * nhca_sq.nxt as if packets had filled the largest window, so that this requester sends nothing
+ * before the NAK comes, and accepts the NAK.  UC has no NAK: the whole request counts as sent.
  */
 static void nhca_loop_refused(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_qp *peer)
 {
