@@ -2,10 +2,11 @@
 /*
  * A cache of registrations (reference: lazy deregistration).
  *
- * A registration stays when nobody uses it any more.  The next call for memory in it finds it by
- * its address, and one load of the word that the kernel maintains says if the address still maps
- * the same pages.  Registrations without users are dropped in the order of their last use: when the
- * cache is full, when the limit of pinned memory is reached, and when they are idle for long.
+ * A registration stays when nobody uses it any more.  The next call for memory inside a
+ * registration finds the registration by the address of the memory.  One load of the word that the
+ * kernel maintains says if the address still maps the same pages.  Registrations without users are
+ * dropped in the order of their last use: when the cache is full, when the limit of pinned memory
+ * is reached, and when they are idle for long.
  *
  * The lock of a cache is not held during system calls that register and deregister.
  */

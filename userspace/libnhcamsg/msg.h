@@ -222,7 +222,7 @@ static inline bool msg_lane_moves(const struct msg_lane *lane)
  * @grant:   version of our last grant
  * @grant_known: version that the peer has confirmed
  * @theirs:  version of the last grant of the peer, 0: none
- * @recoveries: msg_port.recoveries of the channel that the rCxts belong to
+ * @recoveries: the channel that the rCxts belong to, identified by msg_port.recoveries; 0: none
  * @fences:  the device of the peer supports fences
  * @moves:   the device of the peer supports moves
  * @silent:  time of the oldest request that the peer's kernel has not answered, NEVER: none

@@ -63,7 +63,7 @@ struct msg_fifo {
  * @retry:   time to try to open the channel again
  * @checked: time of the last port_check(); 0: check in the next pass
  * @lost:    NHCADV_DROP_CQ at the last port_check(): completions lost because a CQ was full
- * @recoveries: number of successful port_open() calls
+ * @recoveries: number of successful port_open() calls, which identifies the present channel
  */
 struct msg_port {
 	struct {
@@ -131,7 +131,7 @@ int port_close(struct msg_port *port);
  */
 bool port_check(struct msg_port *port);
 
-/** port_acquire - acquire rCxts, all or none; Return: 0 or an errno: nhcadv_acquire_rcxts() */
+/** port_acquire - acquire rCxts, all or none; Return: as nhcadv_acquire_rcxts() */
 int port_acquire(struct msg_port *port, uint64_t *ids, uint32_t count);
 /** port_release - release rCxts; set @broken if the kernel refuses */
 void port_release(struct msg_port *port, const uint64_t *ids, uint32_t count);
@@ -141,7 +141,7 @@ struct msg_ah *port_ah(struct msg_port *port, const union ibv_gid *gid);
 /** port_ah_free - free @ah (or NULL), after the work requests that name it are done */
 void port_ah_free(struct msg_ah *ah);
 
-/** port_reg - register job memory; Return: a handle, or NULL with errno: nhcadv_reg_job_mem() */
+/** port_reg - register job memory; Return: as nhcadv_reg_job_mem() */
 struct nhcadv_job_mem *port_reg(struct msg_port *port, uint32_t job, void *addr, size_t length,
 				unsigned int access);
 /** port_reg_again - open a handle of @mem on this port; Return: the handle, or NULL with errno */

@@ -21,7 +21,8 @@
  * @at:         state at each port
  * @at.ah:      address handle, or NULL
  * @at.due:     time of the next try
- * @at.channel: msg_port.recoveries of the channel that allows the target; 0: none
+ * @at.channel: the channel that allows the target: msg_port.recoveries, which identifies a channel
+ *              of the port; 0: none
  * @at.tries:   tries so far
  */
 struct msg_target {

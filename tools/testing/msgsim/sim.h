@@ -261,7 +261,10 @@ bool sim_notice_early(struct sim_channel *ch, const struct sim_rcxt *rc,
 int sim_third_take(struct sim_channel *ch, const struct sim_wqe *w);
 /** sim_third_request - model of nhca_reply_third(), without tokens */
 void sim_third_request(struct sim_channel *ch, const struct sim_packet *x);
-/** sim_third_notice - Return: true if the notice belongs to a move of the rCxt */
+/**
+ * sim_third_notice - complete a move whose notice has arrived
+ * Return: false if the notice belongs to no move of the rCxt
+ */
 bool sim_third_notice(struct sim_channel *ch, struct sim_rcxt *rc, const struct sim_packet *x);
 /** sim_third_tell - send the manager a status: the source sends nothing more of a transfer */
 void sim_third_tell(struct sim_channel *ch, const struct sim_packet *head, uint64_t rcxt,

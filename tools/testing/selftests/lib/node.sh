@@ -149,9 +149,10 @@ memory_state() {
 		END { print "pinned-pages", n + 0 }' /proc/vmstat
 }
 
-# RCU, work items and the timewait state of rdma_cm free objects later, kfree_rcu() after 5 s, and all of them later on
-# a busy machine. An object that is freed after the mark would hide a leaked one. So wait until the number of objects
-# has not fallen by more than 20 for 6 s, for a minute at most. Other processes cause changes of up to 20.
+# Some objects are freed with a delay: by RCU, by work items, at the end of rdma_cm's timewait state, and by kfree_rcu()
+# after 5 s. A busy machine prolongs these delays. An object that is freed after the mark would hide a leaked one. So
+# wait until the number of objects has not fallen by more than 20 for 6 s, for a minute at most. Other processes cause
+# changes of up to 20.
 memory_mark() {
 	local tries count lowest='' calm=0
 	memory_shrink

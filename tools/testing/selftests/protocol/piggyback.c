@@ -245,7 +245,7 @@ static bool forgiven(struct pair *p)
 		if (!talk(p, 2 * MANY))
 			return false;
 		rode = rides() - rode;
-		/* if only the ACKs of a were piggybacked, there would be 2 * MANY */
+		/* if only end a piggybacked its ACKs, there would be 2 * MANY */
 		if (waits && rode > 3 * MANY)
 			return true;
 	}

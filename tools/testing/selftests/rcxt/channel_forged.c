@@ -305,7 +305,7 @@ int main(int argc, char **argv)
 	verb(nhcadv_acquire_rcxts(ch.qp, ch.here.rcxts, 1));
 	ch.here.pvo = ch.mem->pvo;
 	channel_meet(&ch);
-	/* both registrations cover the same pages */
+	/* these two registrations cover the same pages as ch.mem */
 	must(others_mem = memory_register(others));
 	must(readable = nhcadv_reg_job_mem(context, job, memory + GUARD, REGION,
 					   IBV_ACCESS_REMOTE_READ));

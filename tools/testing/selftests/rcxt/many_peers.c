@@ -154,7 +154,7 @@ static void move_all(void)
 		die("bytes are wrong");
 }
 
-/* The library releases rCxts, beyond the first of a path, that were unused for a second. */
+/* The library releases rCxts that were unused for a second, but keeps IDLE_RCXTS of each path. */
 static void expect_idle(void)
 {
 	uint64_t end = now_ns() + patience_s() * 1000000000ull;

@@ -17,7 +17,7 @@
 static unsigned int nth;
 module_param(nth, uint, 0600);
 MODULE_PARM_DESC(nth,
-		 "number of the allocation that shall fail; when read afterwards, the number of allocations that were left until the failure (0: the allocation has failed)");
+		 "which allocation shall fail, counted from 1; read afterwards: 0 if it has failed, otherwise how many more allocations would have been needed");
 
 /* The task that executes the init function, or NULL */
 static struct task_struct *loader;
