@@ -42,8 +42,8 @@ struct nhcadv_direct_pool {
  * @context: open device
  * @attr: attributes
  *
- * All regions of a pool together never use more memory than its blocks.  The memory is charged to
- * the memory cgroup of the process.
+ * All regions of a pool together never use more memory than its blocks, and 2 to 16 further pages.
+ * The memory is charged to the memory cgroup of the process.
  * Return: the pool, or NULL with errno EOPNOTSUPP (no NHCADV_DEVICE_DIRECT), EINVAL (a member of
  * @attr is out of range), EDQUOT (the user would exceed its share of the device's blocks) or ENOMEM
  * (no memory, or the device's limit of blocks would be exceeded).

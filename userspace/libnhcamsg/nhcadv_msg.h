@@ -388,7 +388,7 @@ void nhcadv_msg_release(struct nhcadv_msg_ep *ep, void *data);
  *
  * The call sleeps while there is nothing to do.
  * Return: 0 (a completion can be polled), ETIMEDOUT (@timeout_ms has passed), or an errno of
- * epoll_wait(2).
+ * epoll_wait(2) other than EINTR.
  */
 int nhcadv_msg_wait(struct nhcadv_msg_ep *ep, int timeout_ms);
 
