@@ -130,7 +130,7 @@ void nhca_direct_pool_wake(struct nhca_direct_pool *pool)
 	nhca_bh_queue(&pool->complete_bh);
 }
 
-/* Make an ARR free; it has no PMB, and is in no list of a state. */
+/* Make an ARR free that has no PMB, and that the caller has removed from the list of its state. */
 static void arr_free(struct nhca_direct_pool *pool, struct nhca_arr *arr)
 {
 	nhca_order_leave(pool, arr);

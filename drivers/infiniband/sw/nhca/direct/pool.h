@@ -55,9 +55,9 @@ static inline u32 nhca_direct_edges(u32 blocks)
 /*
  * Time in jiffies (20 ms or a little more).  A block that was read, and that its operation has not
  * used for this time, may lose its PMB to another operation, because the peer does not take the
- * data at the moment.  The block is read again later.  The time is long enough for a requester or
- * responder that was resumed to use its block.  A COLLECTING block to which no bytes come for this
- * time may also lose its PMB: its bytes go to the disk.
+ * data at the moment.  The block is read again when the operation needs it.  The time is long
+ * enough for a requester or responder that was resumed to use its block.  A COLLECTING block to
+ * which no bytes come for this time may also lose its PMB: its bytes go to the disk.
  */
 #define NHCA_READY_AGE		(HZ / 50 + 1)
 

@@ -217,7 +217,8 @@ static int fast_map_pages(struct nhca_mr *mr, struct scatterlist *sgl, int sg_ne
 }
 
 /*
- * Remove the mapping in @next, which is not open.  Clear its TCEs and change the key of its range.
+ * Remove the mapping in @next, to which no open key may lead.  Clear its TCEs, and change the key
+ * of its range.
  */
 static void fast_unmap(struct nhca_next *next)
 {

@@ -217,7 +217,7 @@ static void mem_free(struct nhca_job_mem *mem)
 	kfree(mem);
 }
 
-/* Let lookups find the region, which is complete.  Its slot in the table was reserved before. */
+/* Let lookups find a complete region.  mem_name() has reserved its slot in the table. */
 static void mem_show(struct nhca_job_mem *mem)
 {
 	xa_store(&job_mems, nhca_pvo_name(mem->pvo), mem, GFP_KERNEL);

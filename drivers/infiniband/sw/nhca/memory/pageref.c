@@ -280,7 +280,10 @@ static long removal_left(struct nhca_dev *dev)
 	return max((long)(end - jiffies), 0L);
 }
 
-/* Return: time in jiffies that is left for waits after the death of the owner. */
+/*
+ * Return: time in jiffies that is left for waits after the death of the owner.  The time starts at
+ * the first of these waits.
+ */
 static long dying_left(struct nhca_pageref_owner *owner)
 {
 	if (!READ_ONCE(owner->deadline))

@@ -166,7 +166,7 @@ unsigned int nhca_rkm_sweep(struct ib_pd *pd, u32 key)
 	return s.revoked;
 }
 
-/* Return: true if refs of the bucket are left for the next step. */
+/* Call @fn for refs of a bucket.  Return: true if refs are left for the next step. */
 static bool rkm_walk_step(struct nhca_bucket *b, struct nhca_rkey_ref *mark,
 			  void (*fn)(const struct nhca_rkey_ref *h, void *arg), void *arg)
 {

@@ -224,7 +224,7 @@ static bool table_reserve(unsigned int i, struct nhca_range *r)
 	return true;
 }
 
-/* Return: true if a table of the class had room for the range. */
+/* Reserve a range in a table that the class has.  Return: false if none of them has room. */
 static bool range_reserve_old(struct nhca_range *r)
 {
 	unsigned int i;
@@ -236,7 +236,7 @@ static bool range_reserve_old(struct nhca_range *r)
 	return false;
 }
 
-/* Return: 0; -ENOMEM; or an error of table_take(). */
+/* Reserve a range, in a new table if need be.  Return: 0; -ENOMEM; or an error of table_take(). */
 static int range_reserve(struct nhca_range *r)
 {
 	struct table_parts parts;

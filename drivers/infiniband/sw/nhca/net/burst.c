@@ -219,7 +219,7 @@ static bool nhca_burst_takes(const struct nhca_burst *b, u32 bytes)
 	       b->len + bytes <= NHCA_PACKET_BYTES;
 }
 
-/* Free the skb of the batch, which has no packet. */
+/* Free the skb of a batch that has no packet. */
 static void nhca_burst_cancel(struct nhca_burst *b)
 {
 	kfree_skb(b->skb);

@@ -21,7 +21,7 @@ void nhca_send_hdr(const struct nhca_channel *ch, struct nhca_hdr *h, u8 opcode,
 	h->migreq = true;
 	h->pkey = NHCA_DEFAULT_PKEY;
 	h->qpn = qpn & NHCA_QPN_MASK;
-	/* the peer of a channel is always nhca, which by default accepts packets without an ICRC */
+	/* the peer is nhca, and accepts packets without an ICRC unless its insist_icrc is Y */
 	h->caps = NHCA_CAP_PRESENT;
 	if (!nhca_insists_icrc())
 		h->caps |= NHCA_CAP_NO_ICRC_OK | NHCA_CAP_NO_ICRC;

@@ -192,7 +192,7 @@ static void flow_last_wakes_all_test(struct kunit *test)
 
 /*
  * The destructor of the last packet wakes at most NHCA_TXQ_WAKE_MAX flows with interrupts disabled.
- * The other flows are woken later, although no packet is freed.
+ * nhca_txq_rest() wakes the other flows, although no packet is freed.
  */
 static void flow_last_wakes_all_in_turns_test(struct kunit *test)
 {

@@ -347,7 +347,8 @@ static u32 send_batch(struct kunit *test, const struct source *s, struct nhca_bu
 
 /*
  * If the netdev supports a frag_list, small batches share one zero-copy reference until it covers
- * enough packets. The reference lasts until the skbs of all these batches are freed.
+ * 16 packets or more. The reference is released when the skbs of all batches that share it are
+ * freed.
  */
 static void reference(struct kunit *test, bool lists)
 {

@@ -419,7 +419,7 @@ static void release_waits_for_copy(struct kunit *test)
 }
 
 /**
- * struct late - the network stack frees all packets later
+ * struct late - the network stack frees all packets after a delay
  * @work: frees them
  * @pair: the network
  * @done: @work has run

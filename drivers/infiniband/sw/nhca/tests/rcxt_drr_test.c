@@ -246,7 +246,7 @@ static void rcxts_of_user(struct kunit *test)
 }
 
 /**
- * struct late - the network stack frees all packets later
+ * struct late - the network stack frees all packets after a delay
  * @work: frees them
  * @test: the test
  * @done: @work has run

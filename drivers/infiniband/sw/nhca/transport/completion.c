@@ -49,8 +49,8 @@ static void nhca_swr_count(const struct nhca_qp *qp, const struct nhca_swr *swr,
 }
 
 /*
- * Free @swr, which is in no list, and its ring entry.  Post its completion, unless the request is
- * unsignaled and has succeeded.
+ * Free @swr, which the caller has removed from its list, and its ring entry.  Post its completion,
+ * unless the request is unsignaled and has succeeded.
  */
 static __always_inline void nhca_swr_retire(struct nhca_qp *qp, struct nhca_swr *swr)
 {

@@ -292,7 +292,7 @@ static void nhca_resp_failed(struct nhca_qp *qp, struct nhca_res *res, int err)
 		nhca_res_done(nhca_res_at(rq, rq->res_tail++));
 }
 
-/* Return: budget that is left; responses that are still due are sent later. */
+/* Send the responses that are due, as far as @budget and waits permit.  Return: budget left. */
 static int nhca_resp_pass(struct nhca_qp *qp, int budget)
 {
 	struct nhca_rq *rq = &qp->rq;
