@@ -18,11 +18,11 @@
  * - The server ends the lost connection before it answers STORE_OPEN of the same session, so the
  *   first execution is over before the second begins.
  * - A repeated flush must also make durable what the server acknowledged before the loss.  The
- *   server makes these bytes durable when it ends the connection.  If it cannot know that it has
- *   done so, because it was killed or its host has failed, its instance changes; then the bytes
- *   may be gone, as those in the cache of a disk that loses power.  A file system that goes on
- *   without them would become inconsistent, or report a later fsync() as successful.  So all
- *   I/O fails if the instance has changed and acknowledged writes were not flushed.
+ *   server makes these bytes durable when it ends the connection.  If the server was killed or its
+ *   host has failed, the server cannot know that the bytes are durable, so its instance changes:
+ *   the bytes may be gone, as those in the cache of a disk that loses power.  A file system that
+ *   goes on without them would become inconsistent, or report a later fsync() as successful.  So
+ *   all I/O fails if the instance has changed and acknowledged writes were not flushed.
  */
 #include <endian.h>
 #include <errno.h>

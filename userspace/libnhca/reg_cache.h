@@ -124,7 +124,7 @@ struct nhca_reg_link {
 /**
  * struct nhca_reg - a registration
  * @pub:    the public part
- * @cache:  its cache; NULL: it is not in a cache, and its release deregisters it
+ * @cache:  the cache that has the registration; NULL: none, so the release deregisters
  * @start:  address of the range, in whole pages
  * @length: bytes of the range, in whole pages
  * @access: IBV_ACCESS_*

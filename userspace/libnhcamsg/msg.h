@@ -61,8 +61,8 @@
 /* ---- messages ---- */
 /**
  * struct msg_op - a write, read or move of the program
- * @node:     in msg_peer.todo, msg_peer.moves or msg_peer.going; a move that waits for its target: in
- *            msg_peer.awaiting of @to
+ * @node:     in msg_peer.todo, msg_peer.moves or msg_peer.going; a move that waits for its target:
+ *            in msg_peer.awaiting of @to
  * @to:       move: the target; @peer is the source
  * @to_pvo:   move: PVO of the first byte at the target
  * @refused:  move: pairs of routes that the source refused (msg_pair_bit())
@@ -189,7 +189,7 @@ struct msg_lane {
 	bool complete, asks_source;
 };
 
-/* Return: true if the transfer of a lane that is in use is a move; only a move has lanes without op */
+/* Return: true if the transfer of a lane in use is a move.  Only moves use lanes without op. */
 static inline bool msg_lane_moves(const struct msg_lane *lane)
 {
 	return !lane->op || lane->op->to;

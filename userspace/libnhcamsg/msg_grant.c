@@ -173,7 +173,7 @@ static void shrink(struct msg_route *route)
 		retire(route);
 }
 
-/* Return: time of the next run */
+/* Acquire and release rCxts as lanes and grants need them.  Return: time of the next run */
 static uint64_t settle_numbers(struct msg_route *route)
 {
 	const struct nhcadv_msg_ep *ep = route->peer->ep;

@@ -207,7 +207,7 @@ void port_fence(struct msg_port *port, uint64_t wr_id, const struct msg_dest *de
 void port_move(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
 	       const struct msg_dest *target, uint64_t rcxt, uint64_t pvo,
 	       const struct nhcadv_transfer *t, bool again, uint32_t offset, uint32_t length);
-/** port_allow - allow a target of third-party transfers; Return: 0 or errno: nhcadv_allow_target() */
+/** port_allow - allow a target of third-party transfers; Return: as nhcadv_allow_target() */
 int port_allow(struct msg_port *port, const struct msg_ah *ah);
 /** port_revoke - revoke a target; set @broken if the kernel refuses */
 void port_revoke(struct msg_port *port, const struct msg_ah *ah);

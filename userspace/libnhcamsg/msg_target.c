@@ -3,9 +3,9 @@
  * Reliable messages: the targets to which the program lets this endpoint send, as source of moves.
  *
  * Each port allows each target of its own address family.  A port needs an address handle for this,
- * which the kernel creates only while it has a route.  Without a route, the port tries again after a
- * delay that doubles.  The address handle is kept until the target is revoked, so that neither a
- * revocation nor a new channel needs a route.
+ * which the kernel creates only while it has a route.  Without a route, the port tries again after
+ * a delay that doubles up to 640 ms.  The address handle is kept until the target is revoked, so
+ * that neither a revocation nor a new channel needs a route.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ struct msg_target {
 	} at[NHCADV_MSG_MAX_PATHS];
 };
 
-/* Return: the time of the next try; NEVER: none is needed */
+/* Try to allow a target at port @p.  Return: time of the next try; NEVER: none is needed */
 static uint64_t apply(struct nhcadv_msg_ep *ep, struct msg_target *target, uint32_t p)
 {
 	struct msg_port *port = ep->ports[p];

@@ -346,7 +346,7 @@ static void read_partial(struct msg_route *route, struct msg_lane *lane,
 		return;
 	}
 	if (!frame->received) {
-		/* Either the request was lost, or the peer's memory protection refused the read. */
+		/* packets were lost, or the peer's memory protection has refused the read */
 		lane->state = LANE_SOURCE;
 		lane->nonce = 0;
 		msg_lane_set_due(route, lane, now);

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# An NVMe disk in two guests with one CPU each, over nhca, rdma_rxe and TCP. The three are measured in turn, several
-# times, so that other load on the machine affects all three alike. The median counts.
+# An NVMe disk in two guests with one CPU each, over nhca, rdma_rxe and TCP. Each of ROUNDS rounds measures all three,
+# so that other load on the machine affects all three alike. The result is the median of the rounds.
 # bench: --nodes 2 --mtu 4200 --driver nhca --packages fio --timeout 3000
 
 . "$LAB_SRC/bench/guest.sh"

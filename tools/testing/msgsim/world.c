@@ -76,7 +76,6 @@ static void check_frozen(const struct node *node, int number)
 		     (long)at, number, node->number);
 }
 
-/* Return: number of a free slot, or -1 */
 int take_slot(struct node *node, uint64_t seed, uint32_t length)
 {
 	uint32_t first = sim_below(node->num_slots), i, number;

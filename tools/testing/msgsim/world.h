@@ -140,9 +140,9 @@ void run_ms(uint64_t ms);
 /** run_until_done - run up to @ms milliseconds; Return: true if all messages are done */
 bool run_until_done(uint64_t ms);
 
-/** take_slot - Return: number of a free slot, whose first bytes are those of @seed, or -1 */
+/** take_slot - occupy a free slot, and fill it with bytes of @seed; Return: its number, or -1 */
 int take_slot(struct node *node, uint64_t seed, uint32_t length);
-/** freeze - free a slot, and change its bytes; nothing may write to it or read it any more */
+/** freeze - free a slot, and change its bytes; from now on any access to the slot is an error */
 void freeze(const struct node *node, int number);
 /** differs - Return: index of the first byte that is not that of @seed, or -1 */
 int64_t differs(const uint8_t *bytes, uint32_t length, uint64_t seed);

@@ -106,7 +106,7 @@ static bool talk(struct pair *p, int rounds)
 		fill(p->a.buf, LEN, i);
 		if (!receives(&p->a) || !receives(&p->b) || !sends(&p->a))
 			return false;
-		/* b's SEND of the last round is acknowledged by this SEND of a */
+		/* this SEND of end a acknowledges the SEND of end b in the previous round */
 		if (!(i ? sent_and_received(p->b.cq) : next(p->b.cq, IBV_WC_RECV)) ||
 		    !filled(p->b.buf + LEN, LEN, i))
 			return false;

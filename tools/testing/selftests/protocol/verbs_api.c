@@ -187,9 +187,7 @@ static bool writes(struct pair *p)
 	WR(p, 1, IBV_SEND_SIGNALED, ibv_wr_rdma_write(x, REMOTE(p, 100)); SGE(p, 0, 30000));
 	if (!wait_for(p->a.cq, 1, IBV_WC_RDMA_WRITE, &c))
 		return false;
-	/*
-	 * a WRITE of UC completes when it is sent; the message after it shows that it has arrived
-	 */
+	/* a WRITE of UC completes when it is sent; the next message shows that it has arrived */
 	if (!post_recv(p, 2, 0, 16))
 		return false;
 	WR(p, 3, IBV_SEND_SIGNALED,

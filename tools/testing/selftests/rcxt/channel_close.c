@@ -104,8 +104,8 @@ static void slot_ah(struct slot *s)
 }
 
 /*
- * A recovery may put the channel into the error state at any time.  A request that fails because of
- * own_fault may do so as well.
+ * A recovery, or a request that fails because of own_fault, may put the channel into the error
+ * state at any time.
  */
 static void slot_acquire(struct slot *s)
 {
