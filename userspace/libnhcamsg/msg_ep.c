@@ -146,12 +146,11 @@ static void event_came(struct nhcadv_msg_ep *ep, const struct port_event *event)
 	struct msg_lane *lane;
 
 	if (event->kind == PORT_FRAME) {
-		/* A half-receive write is no message: it names only half of the key. */
+		/* Ignore frames of half transfers: their senders may know only half of the key. */
 		if (event->frame->kind == NHCADV_FRAME_STATUS)
 			status_came(ep, event->frame);
 		else if (event->frame->kind == NHCADV_FRAME_PACKET)
 			msg_frame_came(ep, event->frame);
-		/* frames of half transfers are not packets of a library: ignore them */
 		return;
 	}
 	route = slot < ep->num_routes ? ep->routes[slot] : NULL;
