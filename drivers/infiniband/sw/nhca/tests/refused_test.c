@@ -5,7 +5,7 @@
  */
 #include "qp_fixture.h"
 
-#define READ		(NHCA_SVC_RC | NHCA_OP_READ_REQUEST)
+#define RC_READ		(NHCA_SVC_RC | NHCA_OP_READ_REQUEST)
 #define READ_RESPONSE	(NHCA_SVC_RC | NHCA_OP_READ_RESP_ONLY)
 #define WRITE_ONLY	(NHCA_SVC_RC | NHCA_OP_WRITE_ONLY)
 #define SEND_ONLY	(NHCA_SVC_RC | NHCA_OP_SEND_ONLY)
@@ -19,7 +19,7 @@ static void deliver(struct kunit *test, u8 opcode, u32 psn, u32 rkey)
 {
 	struct qp_fixture *f = test->priv;
 	struct nhca_hdr h = fix_hdr(f->qp, opcode, psn);
-	u32 payload = opcode == READ ? 0 : 10;
+	u32 payload = opcode == RC_READ ? 0 : 10;
 
 	h.rkey = rkey;
 	h.dmalen = 10;
@@ -45,7 +45,7 @@ static void refuse(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
 
-	deliver(test, READ, FIX_RQ_PSN, f->mr->ibmr.rkey);
+	deliver(test, RC_READ, FIX_RQ_PSN, f->mr->ibmr.rkey);
 	KUNIT_ASSERT_EQ(test, fix_sent(f, READ_RESPONSE, NULL), 1);
 	deliver(test, WRITE_ONLY, REFUSED, ~f->mr->ibmr.rkey);
 	KUNIT_ASSERT_EQ(test, naks(test, REFUSED), 1);
@@ -60,7 +60,7 @@ static void retransmitted_test(struct kunit *test)
 	refuse(test);
 	deliver(test, WRITE_ONLY, REFUSED, ~f->mr->ibmr.rkey);
 	KUNIT_EXPECT_EQ(test, naks(test, REFUSED), 2);
-	deliver(test, READ, FIX_RQ_PSN, f->mr->ibmr.rkey);
+	deliver(test, RC_READ, FIX_RQ_PSN, f->mr->ibmr.rkey);
 	KUNIT_EXPECT_EQ(test, naks(test, FIX_RQ_PSN), 3);
 	deliver(test, WRITE_ONLY, REFUSED, ~f->mr->ibmr.rkey);
 	KUNIT_EXPECT_EQ(test, naks(test, REFUSED), 4);
@@ -80,11 +80,11 @@ static void guessed_psn_test(struct kunit *test)
 
 	refuse(test);
 	for (i = 0; i < ARRAY_SIZE(guesses); i++) {
-		deliver(test, READ, REFUSED - guesses[i], f->mr->ibmr.rkey);
+		deliver(test, RC_READ, REFUSED - guesses[i], f->mr->ibmr.rkey);
 		deliver(test, SEND_ONLY, REFUSED - guesses[i], 0);
 	}
 	/* this PSN is near the refused one, but the responder has executed no READ with this PSN */
-	deliver(test, READ, FIX_RQ_PSN - 5, f->mr->ibmr.rkey);
+	deliver(test, RC_READ, FIX_RQ_PSN - 5, f->mr->ibmr.rkey);
 	KUNIT_EXPECT_EQ(test, naks(test, REFUSED), 1);
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_RX_BAD_STATE), 2 * ARRAY_SIZE(guesses) + 1);
 	deliver(test, WRITE_ONLY, REFUSED, ~f->mr->ibmr.rkey);
@@ -105,7 +105,7 @@ static void longest_read_test(struct kunit *test)
 	res = nhca_res_at(&f->qp->rq, f->qp->rq.res_head - 1);
 	res->psn = psn & NHCA_PSN_MASK;
 	res->npsn = 0x800000;
-	deliver(test, READ, psn, f->mr->ibmr.rkey);
+	deliver(test, RC_READ, psn, f->mr->ibmr.rkey);
 	KUNIT_EXPECT_EQ(test, naks(test, psn & NHCA_PSN_MASK), 2);
 }
 
