@@ -245,12 +245,18 @@ static void transfer_goes(enum what what, uint32_t total, uint32_t slow)
 
 static void post_ask(const struct nhcadv_transfer *t, bool again)
 {
-	start(&c, t->tid, 0);
-	if (again)
-		nhcadv_wr_ask_again(c.dv, &c.peer, t);
-	else
-		nhcadv_wr_ask(c.dv, &c.peer, t);
-	verb(ibv_wr_complete(c.qpx));
+	int error;
+
+	/* the send FIFO may still be full of the messages of flood() */
+	do {
+		start(&c, t->tid, 0);
+		if (again)
+			nhcadv_wr_ask_again(c.dv, &c.peer, t);
+		else
+			nhcadv_wr_ask(c.dv, &c.peer, t);
+		error = ibv_wr_complete(c.qpx);
+	} while (error == ENOMEM);
+	verb(error);
 }
 
 /* Send messages until the FIFO of the target, which does not read, is full. */

@@ -375,8 +375,8 @@ static void step_answer(struct kunit *test, struct half_fixture *f)
 
 	if (!m->tid)
 		return;
-	want = x.tid != m->tid || x.total != m->total ? -EINVAL :
-	       m->done ? -EALREADY : m->kind == PROGRAM ? 0 : -EINVAL;
+	want = x.tid != m->tid || x.total != m->total || m->kind != PROGRAM ? -EINVAL :
+	       m->done ? -EALREADY : 0;
 	KUNIT_ASSERT_EQ(test, nhca_rcxt_begin_answer(f->rc, &x), want);
 	if (!want)
 		KUNIT_ASSERT_EQ(test, x.notify, m->notify);
