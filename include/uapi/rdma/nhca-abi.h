@@ -150,10 +150,7 @@ enum nhca_wr_opcode {
 #define NHCA_NOTIFY_INITIATOR	(1u << 0)
 #define NHCA_NOTIFY_TARGET	(1u << 1)
 
-/*
- * nhca_rcxt_wr.flags: NHCA_WR_CH_WRITE, NHCA_WR_CH_MOVE: send a part of an earlier one again.
- * NHCA_WR_CH_READ: only with another flag
- */
+/* nhca_rcxt_wr.flags: send a part of a write or move again; reads: only with another flag */
 #define NHCA_RCXT_WR_RETRANSMIT	(1u << 0)
 /*
  * NHCA_WR_CH_WRITE (NHCA_FEATURE_FRAMES): each packet goes into a frame of the peer's receive FIFO
@@ -213,11 +210,9 @@ enum nhca_wr_opcode {
  * nhca_send_wqe.inline_len is @length.  @notify has NHCA_NOTIFY_INITIATOR.  The first part with a
  * higher tid begins the write; parts may be posted in any order, and again.  The work request
  * completes when the packet has been sent.  NHCA_WC_CH_WRITE has the wr_id of the part that began
- * the write.
- * With NHCA_RCXT_WR_PROGRAM, the packet answers the request that local_rcxt has accepted.  @tid,
- * @total and @segment are those of the request.
- * Read: local_rcxt receives the payload.  The work request completes when the read request has been
- * sent.
+ * the write.  With NHCA_RCXT_WR_PROGRAM, the packet answers the request that local_rcxt has
+ * accepted, and @tid, @total and @segment are those of the request.
+ * Read: local_rcxt receives the payload.  The work request completes when the request was sent.
  * Cancel: the kernel uses only @tid and chan.local_rcxt.  When the cancel completes, no more bytes
  * of the transfer are placed or sent.  nhca_cqe.vendor_err is EALREADY if the transfer was complete
  * before.  If a write is canceled, or its rCxt released, while packets of the write are being sent,
@@ -546,13 +541,13 @@ static inline __u64 nhca_ring_bytes(__u32 entries, __u32 stride)
 #define NHCA_FEATURE_MOVE	(1u << 9)
 /* Watches of the process's memory: NHCA_OBJECT_WATCH_SET */
 #define NHCA_FEATURE_WATCH	(1u << 10)
-/* Half-send writes: NHCA_WR_CH_PART */
+/*
+ * Half transfers: NHCA_WR_CH_PART; NHCA_RCXT_WR_FRAMES of writes; NHCA_RCXT_WR_PROGRAM;
+ * NHCA_RCXT_WR_FRAMES of reads
+ */
 #define NHCA_FEATURE_PART	(1u << 11)
-/* Half-receive writes: NHCA_RCXT_WR_FRAMES */
 #define NHCA_FEATURE_FRAMES	(1u << 12)
-/* Half-send reads: NHCA_RCXT_WR_PROGRAM */
 #define NHCA_FEATURE_ASK	(1u << 13)
-/* Half-receive reads: NHCA_RCXT_WR_FRAMES of NHCA_WR_CH_READ */
 #define NHCA_FEATURE_READ_FRAMES	(1u << 14)
 
 /**

@@ -349,11 +349,12 @@ enum nhca_transfer_status {
  * @src_rcxt: NHCA_FRAME_STATUS: the peer's rCxt that the probe or fence named; NHCA_FRAME_WRITE,
  *           NHCA_FRAME_REQUEST, NHCA_FRAME_READ: rCxt of the peer
  * @rcxt:    other kinds than NHCA_FRAME_PACKET: rCxt of this channel
- * @tid:     NHCA_FRAME_STATUS: tid of the transfer, as the probe or fence named it; other kinds than
- *           NHCA_FRAME_PACKET: tid of the transfer
- * @total:   bytes of the transfer; NHCA_FRAME_STATUS: as the probe named it, not valid after a fence
- * @segment: payload of each packet but the last; NHCA_FRAME_STATUS: as the probe named it, not valid
- *           after a fence
+ * @tid:     other kinds than NHCA_FRAME_PACKET: tid of the transfer; NHCA_FRAME_STATUS: as the
+ *           probe or fence named it
+ * @total:   bytes of the transfer; NHCA_FRAME_STATUS: as the probe named it, and not valid after a
+ *           fence
+ * @segment: payload of each packet but the last; NHCA_FRAME_STATUS: as the probe named it, and not
+ *           valid after a fence
  * @offset:  NHCA_FRAME_STATUS: offset of the first packet that @data reports; NHCA_FRAME_WRITE,
  *           NHCA_FRAME_READ: offset of @data in the transfer
  * @cookie:  cookie of the peer's work request; NHCA_FRAME_STATUS: cookie of the probe or fence
