@@ -386,7 +386,12 @@ int nhca_rcxt_begin_read(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 
  * nhca_rcxt_begin_ask - begin a half-send read, which the program of the peer answers
  * @pool:    the pool of @rc
  * @rc:      the rCxt
- * @tid, @total, @segment, @notify, @pvo, @cookie: as for nhca_rcxt_begin_read()
+ * @tid:     tid of the read; must be higher than that of all earlier transfers
+ * @total:   bytes of the read
+ * @segment: payload bytes of each packet but the last
+ * @notify:  NHCA_RX_NOTIFY_*
+ * @pvo:     destination of the first byte
+ * @cookie:  wr_id of the work request
  *
  * The rCxt accepts no challenge, because the peer's adapter does not answer the request.
  * Context: any, rCxt's lock.
@@ -591,9 +596,12 @@ static inline unsigned long *nhca_rcxt_map(struct nhca_rcxt *rc)
 
 /**
  * nhca_rcxt_start - begin a transfer
- * @rc:    the rCxt; it has no bitmap of the previous transfer
- * @state: its new state
- * @tid, @total, @segment, @notify: of the transfer
+ * @rc:      the rCxt; it has no bitmap of the previous transfer
+ * @state:   its new state
+ * @tid:     tid of the transfer
+ * @total:   bytes of the transfer
+ * @segment: payload bytes of each packet but the last
+ * @notify:  NHCA_RX_NOTIFY_*
  * Context: any, rCxt's lock.
  */
 void nhca_rcxt_start(struct nhca_rcxt *rc, enum nhca_rcxt_state state, u32 tid, u32 total,
@@ -601,8 +609,10 @@ void nhca_rcxt_start(struct nhca_rcxt *rc, enum nhca_rcxt_state state, u32 tid, 
 
 /**
  * nhca_rcxt_may_begin - check whether the channel may begin a transfer
- * @rc: the rCxt
- * @tid, @total, @segment: of the transfer
+ * @rc:      the rCxt
+ * @tid:     tid of the transfer
+ * @total:   bytes of the transfer
+ * @segment: payload bytes of each packet but the last
  * Context: any, rCxt's lock.
  * Return: 0; errors as nhca_rcxt_begin_write().
  */

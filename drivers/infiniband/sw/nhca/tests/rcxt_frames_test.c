@@ -15,7 +15,8 @@
 /**
  * struct reader - the program that reads into frames
  * @c:      its channel
- * @tid, @total: the read
+ * @tid:    tid of the read
+ * @total:  bytes of the read
  * @got:    bit i: packet i has had a frame
  * @frames: number of frames of the read
  * @done:   number of completions of the read

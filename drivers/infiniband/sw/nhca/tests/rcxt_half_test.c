@@ -16,7 +16,9 @@
 /**
  * struct reader - the program that reads the frames of a channel
  * @c:      the channel
- * @tid, @total, @seed: the write, and the pattern of its bytes
+ * @tid:    tid of the write
+ * @total:  bytes of the write
+ * @seed:   pattern of its bytes
  * @got:    bit i: packet i has had a frame
  * @frames: number of frames of the write
  * @done:   number of completions that say that the write is complete

@@ -17,12 +17,17 @@
 /**
  * struct half_model - an rCxt of the model
  * @kind:   kind of the transfer; NOTHING: none has begun, or the latest one was canceled
- * @tid, @total, @notify, @pvo: of the latest transfer
+ * @tid:    tid of the latest transfer
+ * @total:  bytes of the latest transfer
+ * @notify: NHCA_RX_NOTIFY_* of the latest transfer
+ * @pvo:    PVO of the first byte of the latest transfer
  * @got:    OWN_READ, PEER_WRITE: packet i was accepted, and its frame is filled or being filled
  * @have:   OWN_READ, PEER_WRITE: number of packets in @got
- * @cpu:    packets whose frames are being filled, of the transfers @cpu_tid
+ * @cpu:    packets whose frames are being filled
+ * @cpu_tid: tids of the transfers of @cpu
  * @cpus:   number of elements of @cpu in use
- * @number: FRAMES: number of the latest request; @parts: number of requests in execution
+ * @number: FRAMES: number of the latest request
+ * @parts:  FRAMES: number of requests in execution
  * @sent:   FRAMES, ANSWER: nothing is left to send
  * @told:   the notice has arrived
  * @done:   the transfer is complete
