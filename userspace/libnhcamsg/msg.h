@@ -150,6 +150,7 @@ enum lane_state { LANE_FREE, LANE_WRITE, LANE_READ, LANE_SOURCE, LANE_FENCE, LAN
  *          LANE_FENCE, LANE_CANCEL: bytes that were queued again
  * @asked:  move: packets before this one were requested again, if they were missing
  * @overtaken: move: number of packets up to the last one that the last status reported
+ * @looked: move: time of the last status of the target, or of the post
  * @nonce:  number of the outstanding probe, 0: none
  * @wrs:    work requests that are not done
  * @tries:  unanswered probes, answers NHCADV_TRANSFER_NONE, and fences in a row; for the backoff
@@ -180,6 +181,7 @@ struct msg_lane {
 	uint32_t nonce;
 	uint32_t seen;
 	uint32_t asked, overtaken;
+	uint64_t looked;
 	uint16_t index;
 	uint16_t wrs;
 	uint8_t state;
@@ -228,6 +230,8 @@ static inline bool msg_lane_moves(const struct msg_lane *lane)
  * @silent:  time of the oldest request that the peer's kernel has not answered, NEVER: none
  * @ping:    time of the next probe that tests the route itself; NEVER: none
  * @next:    time of the first timer of the route's lanes
+ * @moved:   time of the last completion of a transfer of a move from this source
+ * @moved_posted: latest time of the post of such a transfer that is complete
  */
 struct msg_route {
 	struct msg_peer *peer;
@@ -267,6 +271,7 @@ struct msg_route {
 	uint64_t ping;
 	uint32_t ping_tries;
 	uint64_t next;
+	uint64_t moved, moved_posted;
 	struct msg_cc cc;
 	struct nhcadv_msg_stats stats;
 };

@@ -6,7 +6,8 @@
  *
  *	COMPLETE	the transfer is complete
  *	PARTIAL, NONE	request missing packets again: those that later packets have overtaken, and
- *			all if no packet has come since the last status
+ *			all if no packet has come since the last status, unless the source is still
+ *			busy with earlier transfers (source_busy())
  *	PROT_ERR	the move fails with EACCES
  *
  * If a source refuses a pair of its path and one of the target (FORBIDDEN), or there is no address
@@ -123,6 +124,8 @@ static void moved(struct msg_route *route, struct msg_lane *lane)
 {
 	both_ready(route, lane);
 	lane->complete = true;
+	route->moved = route->peer->ep->now;
+	route->moved_posted = max(route->moved_posted, lane->posted);
 	if (!lane->resent) {
 		lane->state = LANE_FENCED;
 		if (lane->partner)
@@ -175,6 +178,7 @@ static void begin(struct msg_route *route, struct msg_lane *lane)
 	lane->seen = 0;
 	lane->asked = 0;
 	lane->overtaken = 0;
+	lane->looked = lane->posted;
 	lane->tries = 0;
 	lane->resent = false;
 	lane->complete = false;
@@ -333,6 +337,32 @@ static uint32_t last_packet(const struct msg_lane *lane, const struct nhcadv_fra
 }
 
 /*
+ * A source sends transfers in the order of their requests, a part of each at a time.
+ * Return: true if no packet of this transfer has arrived, but the source works on earlier ones: one
+ * of them has arrived in part, or is complete since the last status.  So the request is probably not
+ * lost, and to repeat it would make the source send everything twice.
+ */
+static bool source_busy(const struct msg_route *route, const struct msg_lane *lane,
+			const struct nhcadv_frame *frame)
+{
+	const struct msg_lane *earlier;
+
+	/* A transfer that was requested later has overtaken this one. */
+	if (frame->received || route->moved_posted > lane->posted)
+		return false;
+	if (route->moved > lane->looked)
+		return true;
+	/* the lanes in use are in the order of their transfers */
+	list_for_each(&route->busy, earlier, node) {
+		if (earlier == lane)
+			break;
+		if (earlier->state == LANE_MOVE && earlier->seen > 1)
+			return true;
+	}
+	return false;
+}
+
+/*
  * The transfer is not complete.  If the target has received packets since the last status, the
  * source is still sending: request only the packets that were overtaken before the last status,
  * and each of them once.  Otherwise the missing packets or the request were lost.
@@ -358,6 +388,9 @@ static void target_lacks(struct msg_route *route, struct msg_lane *lane,
 static void target_status(struct msg_route *route, struct msg_lane *lane,
 			  const struct nhcadv_frame *frame)
 {
+	uint64_t now = route->peer->ep->now;
+	bool more, busy;
+
 	lane->partner->nonce = 0;
 	switch (frame->status) {
 	case NHCADV_TRANSFER_COMPLETE:
@@ -369,10 +402,15 @@ static void target_status(struct msg_route *route, struct msg_lane *lane,
 		return;
 	case NHCADV_TRANSFER_PARTIAL:
 	case NHCADV_TRANSFER_NONE:
-		if (frame->received + 1 > lane->seen && frame->status == NHCADV_TRANSFER_PARTIAL)
+		more = frame->received + 1 > lane->seen && frame->status == NHCADV_TRANSFER_PARTIAL;
+		busy = source_busy(route, lane, frame);
+		if (more)
 			lane->tries = 0;
-		else if (lane->tries < UINT8_MAX)
+		else if (!busy && lane->tries < UINT8_MAX)
 			lane->tries++;
+		/* The source is slow: wait longer for the next status. */
+		if (more || busy)
+			msg_cc_at_least(&route->cc, now - lane->posted);
 		break;
 	default:
 		return;
@@ -383,9 +421,10 @@ static void target_status(struct msg_route *route, struct msg_lane *lane,
 		msg_lane_set_due(route, lane, 0);
 		return;
 	}
-	target_lacks(route, lane, frame);
-	msg_lane_set_due(route, lane, route->peer->ep->now +
-			 msg_cc_overdue(&route->cc, lane->tries));
+	if (!busy)
+		target_lacks(route, lane, frame);
+	lane->looked = now;
+	msg_lane_set_due(route, lane, now + msg_cc_overdue(&route->cc, lane->tries));
 }
 
 static void source_status(struct msg_route *route, struct msg_lane *lane, uint8_t status)

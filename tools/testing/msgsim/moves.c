@@ -633,8 +633,11 @@ static bool count_payload(struct sim_packet *p)
 	return false;
 }
 
-/* The source needs longer for a transfer than the manager waits before its first probe. */
-static void slow_source(uint64_t seed)
+/*
+ * The source needs longer for a transfer than the manager waits before its first probe. It is
+ * @factor times as slow as the others, and may send at most @most packets for a move of 91 packets.
+ */
+static void slow_by(uint64_t seed, uint32_t factor, uint64_t most)
 {
 	uint32_t i;
 
@@ -644,15 +647,25 @@ static void slow_source(uint64_t seed)
 		post_move(2, 0, 1, 1000, false);
 		run_moves(100);
 	}
-	world.nodes[0].devices[0]->ns_per_byte_256 *= 100;
+	world.nodes[0].devices[0]->ns_per_byte_256 *= factor;
 	sim.tap = count_payload;
 	payload = 0;
 	post_move(2, 0, 1, 1 << 17, false);
 	run_moves(5000);
 	sim.tap = NULL;
-	if (payload > 100)
+	if (payload > most)
 		fail("the source sends %lu packets instead of 91", (unsigned long)payload);
 	finish(1000);
+}
+
+static void slow_source(uint64_t seed)
+{
+	slow_by(seed, 100, 100);
+}
+
+static void very_slow_source(uint64_t seed)
+{
+	slow_by(seed, 1000, 100);
 }
 
 const struct scenario move_cases[] = {
@@ -668,5 +681,6 @@ const struct scenario move_cases[] = {
 	{ "a move uses another pair of paths after a refusal", another_pair },
 	{ "late bytes of a disconnected source are refused", disconnected },
 	{ "requests are not repeated while the source sends", slow_source },
+	{ "requests are not repeated while a very slow source sends", very_slow_source },
 	{}
 };
