@@ -28,7 +28,8 @@ def write(path, mode, log, count):
     got = base.execute(f"pragma journal_mode={mode}").fetchone()[0]
     if got != mode:
         sys.exit(f"commits: journal_mode is {got}")
-    base.execute("pragma synchronous=full")
+    # With `full' the deletion of the rollback journal may be lost, and the last transaction is then undone.
+    base.execute("pragma synchronous=extra")
     base.execute("create table if not exists rows (number integer, row integer, body blob, primary key (number, row))")
     number = base.execute("select coalesce(max(number), 0) from rows").fetchone()[0]
     with open(log, "a", encoding="ascii", buffering=1) as done:
