@@ -456,6 +456,26 @@ void pair_settle(struct kunit *test)
 		pair_deliver(test);
 }
 
+bool pair_lossy(struct kunit *test, struct rnd_state *rnd)
+{
+	struct pair *p = test->priv;
+	struct pair_packet *pk;
+
+	while (!list_empty(&p->wire)) {
+		pk = list_first_entry(&p->wire, struct pair_packet, list);
+		if (prandom_u32_state(rnd) % 4 == 0) {
+			list_move_tail(&pk->list, &p->wire);
+			continue;
+		}
+		if (prandom_u32_state(rnd) % 8)
+			pair_rx(test, pk);
+		if (prandom_u32_state(rnd) % 8)
+			pair_drop(pk);
+		return true;
+	}
+	return false;
+}
+
 /* ---- memory ---- */
 
 static u8 pattern(u32 i, u32 seed)

@@ -13,6 +13,7 @@
 #define NHCA_TEST_CHANNEL_PAIR_H
 
 #include <kunit/test.h>
+#include <linux/prandom.h>
 
 #include "../memory/mr.h"
 #include "../rcxt/engine.h"
@@ -324,6 +325,17 @@ u32 pair_count(struct kunit *test, u8 opcode);
  */
 void pair_deliver(struct kunit *test);
 void pair_settle(struct kunit *test);
+
+/**
+ * pair_lossy - deliver one packet as a network does that reorders, loses and duplicates packets
+ * @test: the test
+ * @rnd:  random numbers
+ *
+ * A quarter of the packets change their place; one of eight is lost, and one of eight stays on the
+ * wire and comes again.
+ * Return: false if the wire is empty.
+ */
+bool pair_lossy(struct kunit *test, struct rnd_state *rnd);
 
 /**
  * pair_fill - write a pattern to memory

@@ -470,7 +470,6 @@ static void half_random(struct kunit *test)
 	struct pair *p = test->priv;
 	struct chan *a = p->end[0].chan, *b = p->end[1].chan;
 	struct reader *r = reader_new(test, b);
-	struct pair_packet *pk;
 	struct rnd_state rnd;
 	struct nhca_cqe cqe;
 	u32 tid, n, len, turn;
@@ -487,16 +486,7 @@ static void half_random(struct kunit *test)
 			KUNIT_ASSERT_LT(test, turn, 200);
 			if (turn)
 				post(a, tid, len, true, 0, len);
-			while (!list_empty(&p->wire)) {
-				pk = list_first_entry(&p->wire, struct pair_packet, list);
-				if (prandom_u32_state(&rnd) % 4 == 0) {
-					list_move_tail(&pk->list, &p->wire);
-					continue;
-				}
-				if (prandom_u32_state(&rnd) % 8)
-					pair_rx(test, pk);
-				if (prandom_u32_state(&rnd) % 8)
-					pair_drop(pk);
+			while (pair_lossy(test, &rnd)) {
 				if (prandom_u32_state(&rnd) % 8 == 0)
 					reader_run(test, r, prandom_u32_state(&rnd) % 8);
 			}

@@ -435,7 +435,6 @@ static void part_random(struct kunit *test)
 	struct pair *p = test->priv;
 	struct chan *a = p->end[0].chan, *b = p->end[1].chan;
 	u32 tid, n, len, i, done, told;
-	struct pair_packet *pk;
 	struct rnd_state rnd;
 	struct nhca_cqe cqe;
 
@@ -451,17 +450,8 @@ static void part_random(struct kunit *test)
 					part(a, tid, len, i);
 					chan_bell(a);
 				}
-			while (!list_empty(&p->wire)) {
-				pk = list_first_entry(&p->wire, struct pair_packet, list);
-				if (prandom_u32_state(&rnd) % 4 == 0) {
-					list_move_tail(&pk->list, &p->wire);
-					continue;
-				}
-				if (prandom_u32_state(&rnd) % 8)
-					pair_rx(test, pk);
-				if (prandom_u32_state(&rnd) % 8)
-					pair_drop(pk);
-			}
+			while (pair_lossy(test, &rnd))
+				;
 			while (chan_poll(a, false, &cqe)) {
 				KUNIT_ASSERT_EQ(test, cqe.status, IB_WC_SUCCESS);
 				done += cqe.opcode == NHCA_WC_CH_WRITE;
