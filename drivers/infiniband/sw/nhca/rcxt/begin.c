@@ -4,11 +4,7 @@
 #include "begin.h"
 #include "third.h"
 
-/*
- * Lock the local rCxt.
- * Return: the rCxt, or NULL if the channel does not own it; the lock is held in both cases.
- */
-static struct nhca_rcxt *begin_lock(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
+struct nhca_rcxt *nhca_begin_lock(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 	__acquires(nhca_rcxt_lock(ch->rd, id))
 {
 	struct nhca_rcxt *rc;
@@ -18,7 +14,7 @@ static struct nhca_rcxt *begin_lock(struct nhca_channel *ch, const struct nhca_r
 	return rc;
 }
 
-static void begin_unlock(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
+void nhca_begin_unlock(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 	__releases(nhca_rcxt_lock(ch->rd, id))
 {
 	spin_unlock_bh(nhca_rcxt_lock(ch->rd, id));
@@ -55,7 +51,7 @@ int nhca_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id, struct nh
 
 	/* a read may allocate a bitmap, which is charged to ch->memcg */
 	old = set_active_memcg(ch->memcg);
-	rc = begin_lock(ch, id);
+	rc = nhca_begin_lock(ch, id);
 	if (!rc)
 		err = -ENOENT;
 	else if (ch->wqe->opcode == NHCA_WR_CH_READ)
@@ -72,7 +68,7 @@ int nhca_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id, struct nh
 					   cookie, nhca_zcopy_seq(ch->flow));
 	if (rc)
 		nhca_rcxt_want(rc, err);
-	begin_unlock(ch, id);
+	nhca_begin_unlock(ch, id);
 	set_active_memcg(old);
 	return err;
 }
@@ -80,7 +76,7 @@ int nhca_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id, struct nh
 int nhca_begin_move(struct nhca_channel *ch, const struct nhca_rcxt_id *id, struct nhca_rxeth *x)
 {
 	u64 digest = nhca_third_digest(ch, x, false);
-	struct nhca_rcxt *rc = begin_lock(ch, id);
+	struct nhca_rcxt *rc = nhca_begin_lock(ch, id);
 	int err;
 
 	if (!rc)
@@ -91,14 +87,14 @@ int nhca_begin_move(struct nhca_channel *ch, const struct nhca_rcxt_id *id, stru
 		err = nhca_rcxt_begin_move(&ch->rd->pool, rc, x, digest, ch->wqe->wr_id);
 	if (rc)
 		nhca_rcxt_want(rc, err);
-	begin_unlock(ch, id);
+	nhca_begin_unlock(ch, id);
 	return err;
 }
 
 bool nhca_begin_owned(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
-	bool owned = begin_lock(ch, id);
+	bool owned = nhca_begin_lock(ch, id);
 
-	begin_unlock(ch, id);
+	nhca_begin_unlock(ch, id);
 	return owned;
 }

@@ -9,6 +9,25 @@
 #include "engine.h"
 
 /**
+ * nhca_begin_lock - lock a local rCxt
+ * @ch: the channel
+ * @id: the rCxt
+ * Context: the channel's turn.  The lock is held afterwards, also if the function returns NULL.
+ * Return: the rCxt, or NULL if the channel does not own it.
+ */
+struct nhca_rcxt *nhca_begin_lock(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
+	__acquires(nhca_rcxt_lock(ch->rd, id));
+
+/**
+ * nhca_begin_unlock - release the lock that nhca_begin_lock() has taken
+ * @ch: the channel
+ * @id: the rCxt
+ * Context: the channel's turn.
+ */
+void nhca_begin_unlock(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
+	__releases(nhca_rcxt_lock(ch->rd, id));
+
+/**
  * nhca_begin - begin the transfer of the work request in ch->wqe on its local rCxt
  * @ch: the channel; the work request is a write, a part or a read, and was checked
  * @id: its local rCxt

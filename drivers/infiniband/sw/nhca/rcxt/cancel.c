@@ -5,20 +5,19 @@
  * cancel stays in the send FIFO, and its state is in the channel: only one cancel can be the next
  * entry of the FIFO.
  */
+#include "begin.h"
 #include "cancel.h"
 
 int nhca_cancel_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id, u32 tid)
 {
-	spinlock_t *lock = nhca_rcxt_lock(ch->rd, id);
-	struct nhca_rcxt *rc;
+	struct nhca_rcxt *rc = nhca_begin_lock(ch, id);
 	int err = -ENOENT;
 
-	spin_lock_bh(lock);
-	if (!nhca_rcxt_find(&ch->rd->pool, ch->qpn, id, &rc)) {
+	if (rc) {
 		err = nhca_rcxt_cancel(&ch->rd->pool, rc, tid);
 		nhca_rcxt_await(rc);
 	}
-	spin_unlock_bh(lock);
+	nhca_begin_unlock(ch, id);
 	return err;
 }
 
@@ -45,13 +44,10 @@ bool nhca_cancel_begun(const struct nhca_channel *ch)
 
 bool nhca_cancel_copying(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
-	spinlock_t *lock = nhca_rcxt_lock(ch->rd, id);
-	struct nhca_rcxt *rc;
-	bool copying;
+	struct nhca_rcxt *rc = nhca_begin_lock(ch, id);
+	bool copying = rc && rc->awaited;
 
-	spin_lock_bh(lock);
-	copying = !nhca_rcxt_find(&ch->rd->pool, ch->qpn, id, &rc) && rc->awaited;
-	spin_unlock_bh(lock);
+	nhca_begin_unlock(ch, id);
 	return copying;
 }
 
