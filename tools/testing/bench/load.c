@@ -150,8 +150,8 @@ static void aim(struct ibv_send_wr *wr, uint32_t q, uint64_t at)
 }
 
 /*
- * Post @count messages on queue pair @q.  One completion stands for all requests up to the signaled
- * one.
+ * Post @count messages on queue pair @q. The completion of a signaled request also stands for the
+ * unsignaled requests before it.
  */
 static void post_list(uint32_t q, uint32_t count, uint32_t number, bool signaled)
 {

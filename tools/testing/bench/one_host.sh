@@ -132,7 +132,8 @@ for who in ${DRIVERS:-nhca rxe siw}; do
 	case $who in
 	nhca)
 		bench_ends veth || exit 1
-		# Measure this first, because later measurements leave freed memory that would be used again.
+		# Measure idle queue pairs before all else: later, slabs have free objects, which new queue pairs would
+		# use without new memory.
 		idle
 		same_host N
 		everything "nhca-veth"

@@ -39,7 +39,7 @@ large() {
 		if [ "$who" = nhca ]; then
 			bench_messages "nhca msg-write 1048576${how:+ $how}" -s 1M -w 16 -n 128M
 		fi
-		# On a link without loss, send so many messages that the congestion window can grow.
+		# On a link without loss and delay, send more messages, so that the congestion window can grow.
 		count=16
 		[ -n "$how" ] || count=96
 		bench_load "$who write 1048576${how:+ $how}" -o write -s 1048576 -k 4 -n $count

@@ -17,7 +17,10 @@
 static u8 packet[LENGTH];
 static int stop;
 
-/* Change opcode and pad count again and again: two opcodes with other headers, and a transfer. */
+/*
+ * Change opcode and pad count again and again. The opcodes are RC READ Request, RC FetchAdd, RC
+ * SEND Only, RC WRITE Only and the notice of a channel, whose headers have different lengths.
+ */
 static void *change(void *unused)
 {
 	static const u8 opcodes[] = { 0x0c, 0x14, 0x04, 0x0a, NHCA_RX_NOTICE };

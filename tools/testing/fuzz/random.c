@@ -81,7 +81,10 @@ static size_t nearly_right(u8 *p)
 		info = nhca_opinfo(p[0]);
 	} while (!info);
 	p[1] &= 0xf0;
-	/* A packet without payload must have no pad, but sometimes set the pad count. */
+	/*
+	 * A packet without payload must have no pad. One in eight packets keeps its random pad
+	 * count.
+	 */
 	if (!(info->flags & NHCA_OPF_PAYLOAD) && draw(8))
 		p[1] &= 0xcf;
 	size = info->hdr_len + NHCA_ICRC_LEN;

@@ -53,7 +53,7 @@ class Guest:
             words += ["-chardev", f"socket,id=tty,path=tty.{self.number},server=on,wait=off",
                       "-device", "virtconsole,chardev=tty"]
         for index, disk in enumerate(disks):
-            # Turn off QEMU's lock: nothing writes to the file, and user-mode guests lock files that they read.
+            # Turn off QEMU's lock of the file, because user-mode guests also lock it. Nothing writes to the file.
             words += ["-drive", f"file={disk},format=raw,if=none,id=disk{index},readonly=on,"
                                 "file.locking=off",
                       "-device", f"virtio-blk-pci,drive=disk{index}"]

@@ -240,8 +240,8 @@ static uint32_t poll_counted(uint32_t want, uint64_t ms)
 }
 
 /*
- * All writes complete, although slots of the send FIFO are freed in order. So a long write also
- * occupies the slots of short writes after it that are complete.
+ * Slots of the send FIFO are freed in order, so a long write keeps the slots of complete short
+ * writes after it occupied. All writes must complete nevertheless.
  */
 static void send_fifo(uint64_t seed)
 {
@@ -257,7 +257,10 @@ static void send_fifo(uint64_t seed)
 	world_close();
 }
 
-/* The delay keeps all lanes busy.  All transfers complete while the program does not poll. */
+/*
+ * The delay keeps all lanes busy.  All transfers complete while the program does not poll, so the
+ * CQs must have room for the completions.
+ */
 static void completion_queue(uint64_t seed)
 {
 	uint32_t done = 0, i, round;
@@ -317,7 +320,10 @@ static void borrow(uint64_t seed)
 	world_close();
 }
 
-/* Node 0 has 100,000 rCxts, the default of a device. */
+/*
+ * Node 0 writes to 2,000 peers. 100,000 rCxts, the default of a device, must be enough for all
+ * writes.
+ */
 static void many_peers(uint64_t seed)
 {
 	struct world_attr attr = two;
@@ -470,7 +476,7 @@ static bool forge(struct sim_packet *p)
 {
 	uint8_t *grant = p->data + 72;
 
-	/* an answer of an adapter has no data */
+	/* Skip responses of the simulated adapter, which have no data. */
 	if (p->kind != SIM_PACKET || p->length < 72 + 48 || p->data[1] != 4 ||
 	    memcmp(&p->from, &world.nodes[1].devices[0]->gid, 16) || !forge_left)
 		return false;
@@ -493,7 +499,10 @@ static bool forge(struct sim_packet *p)
 		memset(grant + 16, 0, 4);
 		break;
 	default:
-		/* a half-receive write with a later version and another key, which is no GRANT */
+		/*
+		 * Send the GRANT as a half-receive write, with another key and a later version: the
+		 * library must not use it as a GRANT.
+		 */
 		p->kind = SIM_HALF_WRITE;
 		grant[16] ^= 0xff;
 		grant[32] = 0x40;

@@ -36,7 +36,7 @@ static struct move {
 	int status;
 } moves[MOVES];
 static uint32_t num_moves, open_moves;
-/* the sources of these nodes allow no targets */
+/* Number of a node whose source allows no target; UINT32_MAX: none. */
 static uint32_t forbids;
 
 /* Ids of moves, which differ from those of other messages */
@@ -634,8 +634,9 @@ static bool count_payload(struct sim_packet *p)
 }
 
 /*
- * The source needs longer for a transfer than the manager waits before its first probe. It is
- * @factor times as slow as the others, and may send at most @most packets for a move of 91 packets.
+ * The source needs longer for a transfer than the manager waits before its first probe. The source
+ * is @factor times as slow as the other nodes, and may send at most @most packets for a move of 91
+ * packets.
  */
 static void slow_by(uint64_t seed, uint32_t factor, uint64_t most)
 {

@@ -108,7 +108,10 @@ extern struct sim {
 	uint64_t ah_calls;		/* number of ibv_create_ah() calls */
 	struct sim_device *devices[SIM_DEVICES];
 	uint32_t num_devices;
-	/* Hook of a test for each sent packet, which the hook may change. Return: true: lose it */
+	/*
+	 * Hook of a test for each sent packet, which the hook may change. If it returns true, the
+	 * packet is lost.
+	 */
 	bool (*tap)(struct sim_packet *packet);
 	/*
 	 * Errno of the next ibv_destroy_qp() and nhcadv_dereg_job_mem(), or 0.  EIO: the device was

@@ -646,7 +646,10 @@ static void flush(struct sim_channel *ch)
 
 	list_for_each_safe(&ch->sending, s, next, node)
 		send_end(ch, s, IBV_WC_WR_FLUSH_ERR);
-	/* One of the work requests may be a cancel, which waits for the release of references. */
+	/*
+	 * Flush the work requests only when all references are released, because one of the work
+	 * requests may be a cancel, which waits for them.
+	 */
 	if (!sim_zcopy_released(ch, ch->zcopy_seq))
 		return;
 	while (ch->taken != ch->posted) {

@@ -46,7 +46,7 @@ struct op {
 	int status;
 };
 
-/* A part of the memory of a node.  The bytes of a @frozen one must not change. */
+/* A part of the memory of a node.  The bytes of a frozen slot must not change. */
 struct slot {
 	uint8_t *bytes;
 	bool used, frozen;

@@ -6,12 +6,12 @@
 #   server_end [SIGNAL]	end the server and wait for it (SIGTERM)
 #   server_again [SIGNAL]	end the server, and start it again 2 s later
 #   attach [OPTIONS]	attach the export "disk" of node 1; sets ATTACHED to the job and BLOCK to the device
-#   detach		detach it; the command must succeed
+#   detach		detach the device that attach has created; the command must succeed
 #   attach_said TEXT	true if the attached command has printed TEXT on stderr
 #   is_gone		true if the block device is gone
 #   within SECONDS COMMAND...	wait until the command succeeds
 #   node_1 STEP		node 2: make node 1 execute the function STEP, and wait for its end
-#   steps		node 1: execute such steps, until "end"
+#   steps		node 1: execute the steps that node 2 requests by node_1, until the step "end"
 
 STEPS=0
 STEP_FOLDER=$LAB_CTL/attached

@@ -28,7 +28,8 @@ def write(path, mode, log, count):
     got = base.execute(f"pragma journal_mode={mode}").fetchone()[0]
     if got != mode:
         sys.exit(f"commits: journal_mode is {got}")
-    # With `full' the deletion of the rollback journal may be lost, and the last transaction is then undone.
+    # With `full' a loss of power can undo the deletion of the rollback journal. SQLite would then roll back the last
+    # commit.
     base.execute("pragma synchronous=extra")
     base.execute("create table if not exists rows (number integer, row integer, body blob, primary key (number, row))")
     number = base.execute("select coalesce(max(number), 0) from rows").fetchone()[0]

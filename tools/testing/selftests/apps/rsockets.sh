@@ -12,9 +12,9 @@
 
 port=7600
 
-# stream TOOL OPTIONS...: run a tool that verifies what it receives (-T v). Two modes are left out. With -T a the client
-# reports the server's disconnection as an error, although it has not read all data. Datagrams need LIDs, which RoCE
-# does not have.
+# stream TOOL OPTIONS...: run a tool that verifies what it receives (-T v). Two modes are left out: with asynchronous
+# sockets (-T a) the client reports the server's disconnection as an error although it has not read all data; datagrams
+# need LIDs, which RoCE does not have.
 stream() {
 	local tool=$1
 	shift

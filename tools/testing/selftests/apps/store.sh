@@ -25,7 +25,7 @@ disk_sum() {
 	dd if="$1" bs=1M iflag=direct status=none | sha256sum | cut -d' ' -f1
 }
 
-# same VALUE WANTED NAME
+# same VALUE WANTED NAME: print ok if VALUE is WANTED and not empty
 same() {
 	if [ -n "$1" ] && [ "$1" = "$2" ]; then
 		ok "$3"
@@ -102,10 +102,10 @@ write_config() {
 	END
 }
 
-# The server must end the region of a client whose link is down.
+# The link of the client's host is down: the server must deregister the region of this client.
 detect_loss() {
 	barrier unplugged 120
-	# With the max_backoff of the lab, 7 retries take up to 35 s.
+	# The lab sets max_backoff to 32 (lab/guest/init), so 7 retries of the server's keepalive take up to 35 s.
 	if wait_for 100 no_region; then
 		ok "the region of a client whose host is gone is deregistered"
 	else
@@ -150,7 +150,7 @@ serve() {
 	same "$(disk_sum "$disk")" "$(cat "$shared/put")" "the disk has what the client has put"
 	same "$(sum "$mnt/small")" "$(cat "$shared/put-small")" "a file of 100 bytes was written"
 	barrier killed 120
-	# The client was killed, so its connection has ended.  Its region is deregistered.
+	# The client was killed, so its connection has ended, and the server must deregister its region.
 	if wait_for 20 no_region; then
 		ok "the region of a killed client is deregistered"
 	else
@@ -230,7 +230,7 @@ lose_link() {
 	barrier plugged 120
 }
 
-# copied NAME: the command with --timeout has succeeded
+# copied NAME: the put or get in the background (BLOCKED) must have connected again and succeeded
 copied() {
 	wait $BLOCKED
 	status=$?

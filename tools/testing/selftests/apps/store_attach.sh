@@ -116,7 +116,7 @@ killed_numbers() {
 	echo $count
 }
 
-# range FIRST LAST: sum of these MiB of the block device
+# range FIRST LAST: print the checksum of the block device from MiB FIRST to MiB LAST
 range() {
 	dd if="$BLOCK" bs=1M skip="$1" count=$(($2 - $1 + 1)) iflag=direct status=none | sha256sum
 }
@@ -219,7 +219,7 @@ use_lost() {
 	kill -TERM $ATTACHED
 	ended $ATTACHED 20
 	[ "$JOB_STATUS" = 1 ] && is_gone || notok "the device is detached after that" "status $JOB_STATUS"
-	# for use_gone()
+	# use_gone() needs three attached devices.
 	attach -t 2
 	LIMITED=$ATTACHED LIMITED_BLOCK=$BLOCK
 	attach
@@ -261,7 +261,7 @@ use_gone() {
 	done
 	wait $KILLED 2> /dev/null
 	within 10 is_gone && [ ! -b "$LIMITED_BLOCK" ] && [ ! -b "$KILLED_BLOCK" ] || notok "the devices are gone"
-	# The command deletes the number of a killed command.
+	# The killed command has left its ublk device. The next command deletes this device before it creates its own.
 	node_1 server_begin
 	attach
 	detach

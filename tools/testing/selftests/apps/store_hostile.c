@@ -219,7 +219,7 @@ static bool is_connected(struct end *e)
 	return !poll(&fd, 1, 1000);
 }
 
-/* A connection of the same session replaces an earlier one, and only this one. */
+/* A connection replaces an earlier connection of the same session, but none of another session. */
 static void sessions(const char *server)
 {
 	struct end first, other, second;

@@ -62,7 +62,7 @@ logged_end() {
 
 MARKS=10
 
-# The power fails at each mark.
+# For each mark, rebuild the disk as if the power had failed at the mark, and check the commits on it.
 logged_check() {
 	local mark number name
 	for mark in $(seq 0 $((MARKS - 1))); do
@@ -192,7 +192,7 @@ use_power() {
 	detach
 	node_1 logged_end
 	node_1 logged_check "$mode"
-	# the next log
+	# Export the plain disk again, because the next mode begins with a new log.
 	node_1 plain_begin
 }
 

@@ -248,7 +248,10 @@ static void find_rings(struct end *e, const struct map *maps, int n)
 	double until = now() + PATIENCE;
 	int done = 0, want = e->srq ? 2 : 4;
 
-	/* a QP in the error state flushes requests without a change of their slots */
+	/*
+	 * A QP in the error state completes requests with an error and leaves their slots
+	 * unchanged, so ring_find() finds the wr_ids.
+	 */
 	end_modify(e, IBV_QPS_INIT, 0, false);
 	end_modify(e, IBV_QPS_ERR, 0, false);
 	post_recv(e, MAGIC + 16, e->buf, 64);

@@ -4,10 +4,11 @@
  *
  *   greedy DEVICE KIND JOB [BOUND]
  *
- * KIND: rcxts; bitmaps: of reads that get no answer; cqs: CQs of 4 MiB; qps: QPs with the longest
- * queues; dm: KiB of device memory; groups: multicast groups; members: QPs of one multicast group;
- * objects: all objects of each kind; deferred: datagrams into an on-demand region of
- * the file GREEDY_FILE; quantum: writes of 60 KiB, 1,024 at a time on each of 16 channels, until
+ * KIND: rcxts; bitmaps: bitmaps of channel READs that get no response; cqs: CQs of 4 MiB; qps: QPs
+ * with the longest queues; dm: KiB of device memory; groups: multicast groups; members: QPs of one
+ * multicast group; objects: all objects of each kind; deferred: datagrams into an on-demand region
+ * of the file GREEDY_FILE; quantum: writes of 60 KiB, 1,024 at a time on each of 16 channels, until
+ * the program is killed.  GREEDY_GID is the GID index (0).
  * the program is killed.  GREEDY_GID is the GID index (0).
  *
  * Prints "KIND: N taken, then ERROR" and keeps the resources until SIGTERM. With BOUND it takes
@@ -173,7 +174,10 @@ static const struct {
 	{ "job memory", new_mem },
 };
 
-/* With a bound, take that many of each kind.  Return: the smallest number. */
+/*
+ * With a bound, take that many of each kind.  Return: the number of objects of the kind with the
+ * fewest.
+ */
 static uint64_t take_objects(int *error)
 {
 	struct ibv_wq_init_attr wq = { .wq_type = IBV_WQT_RQ, .max_wr = 1, .max_sge = 1, .pd = pd };
@@ -240,7 +244,7 @@ static uint64_t take_members(int *error)
 	return taken;
 }
 
-/* Each user has its own groups. */
+/* Attach a QP to many groups. Each user has its own groups, because the GIDs contain the job. */
 static uint64_t take_groups(int *error)
 {
 	union ibv_gid gid = { .raw = { 0xff, 0x0e } };

@@ -568,8 +568,9 @@ def responses(lab):
 
 
 def crossed(lab):
-    """One batch has a duplicate of the oldest READ in the responder resources, and a new READ. This happens when a
-    response and the retransmission of its request cross."""
+    """One batch has a duplicate of the oldest READ in the responder resources, and a new READ that takes over the
+    resource of this READ. This happens when a response and the retransmission of its request cross. The new READ must
+    get its response."""
     qp = Qp(lab, "RC")
     where, key = lab.target.readable
 

@@ -63,7 +63,7 @@ def mapped(sock, address):
 
 
 def extended(sock, address):
-    """Needs CAP_NET_RAW also where there is no nhca device."""
+    """The kernel requires CAP_NET_RAW for hop-by-hop options even if there is no nhca device."""
     sock.sendmsg([PACKET], [(socket.IPPROTO_IPV6, socket.IPV6_HOPOPTS, OPTIONS)], 0, (address, roce.ROCE_PORT))
 
 

@@ -116,8 +116,8 @@ listens() {
 	return 1
 }
 
-# server_start COMMAND SECONDS: start the server in its own session. Returns true when the server listens, or after
-# 5 s, and false if the server ends before.
+# server_start COMMAND SECONDS: start the server in its own session. Returns true when the server listens or after 5 s
+# times SLOWER, and false if the server has ended before.
 server_start() {
 	local command=$1 tries
 	setsid timeout -k 5 "$2" bash -c "$command" > "$LIB_TMP/server" 2>&1 < /dev/null &
@@ -131,8 +131,8 @@ server_start() {
 	return 0
 }
 
-# server_finish NAME FLAG SECONDS: the server must end by itself with success within 10 s after its client. The file
-# FLAG exists if the client has failed.
+# server_finish NAME FLAG SECONDS: the server must end by itself with success within 10 s times SLOWER after its client.
+# The file FLAG exists if the client has failed.
 server_finish() {
 	local name=$1 flag=$2 limit=$3 status tries
 	for tries in $(seq $((100 * SLOWER))); do

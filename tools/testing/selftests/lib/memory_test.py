@@ -9,8 +9,8 @@ import subprocess
 
 HERE = pathlib.Path(__file__).resolve().parent
 
-# The Nth state is $1, an expression of n: the objects of kmalloc-96, whose slabs have 42. The commands change the
-# expression, and the count of states begins again.
+# In place of node.sh's memory_state(): at its call number n, kmalloc-96, whose slabs have 42 objects, has as many
+# objects in use as the expression NOW of n says. now() sets the expression and starts n at 0 again.
 STUB = """
 . "$LAB_SRC/selftests/lib/lib.sh"
 . "$LAB_SRC/selftests/lib/node.sh"
@@ -28,8 +28,8 @@ memory_state() {
 now() { NOW=$1 REFERENCES=${2:-0}; echo 0 > "$LIB_TMP/n"; }
 """
 
-# name, states at the mark, states at the check (objects and references), true if nothing is leaked. More than 64
-# objects are a leak, and 42 may be in the slab from which the CPU allocates.
+# name, states at the mark, states at the check (objects, and references if they are not 0), true if nothing is leaked.
+# memory_check allows 64 more objects, and 42 for the slab from which the CPU allocates.
 CASES = (
     ("as many objects as before", "1000", "1000", True),
     ("as many objects more as the limit allows", "1000", "1106", True),

@@ -137,9 +137,9 @@ memory_shrink() {
 	done 2> /dev/null
 }
 
-# Print, for each slab cache that the driver allocates from, the objects in use and the objects of one slab; then
-# the module references, the driver's vmalloc areas and the pinned pages. All objects of the slab from which a CPU
-# allocates count as in use.
+# Print, for each slab cache that the driver allocates from, the objects in use and the objects of one slab; then the
+# module references, the driver's vmalloc areas and the pinned pages. All objects of the slab from which a CPU allocates
+# count as in use, so memory_grown() allows for one slab for each CPU.
 memory_state() {
 	awk '$1 ~ /^(kmalloc|nhca)/ { print $1, $2, $5 }' /proc/slabinfo
 	[ -e "/sys/module/$DRIVER_MODULE/refcnt" ] &&

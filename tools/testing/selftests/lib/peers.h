@@ -64,8 +64,8 @@ void die(const char *format, ...);
 bool peer_option(int letter);
 
 /*
- * Return: seconds that no wait may take: 60, times SLOWER of lib.sh on a kernel that is slower than
- * stock.
+ * Return: the limit for each wait in seconds: 60, times SLOWER of lib.sh, which is above 1 on a
+ * kernel that is slower than stock.
  */
 unsigned int patience_s(void);
 

@@ -77,17 +77,17 @@ class Packet:
     src_rcxt: int = 0
     src_rcxt_key: int = 0
     cookie: int = 0
-    reply_pvo: int = 0              # in read and third-party request, and their challenges
-    token: int = 0                  # in these, half-receive read request, probe, their challenges, and fence
-    status: int = 0                 # in status, as is have
-    have: int = 0
+    reply_pvo: int = 0              # in read, half-send read and third-party request, and their challenges
+    token: int = 0                  # in each request and challenge, in probe and in fence
+    status: int = 0                 # in status
+    have: int = 0                   # in status
     gid: bytes = bytes(16)          # in third-party request, challenge and write
-    target_channel: int = 0         # in third-party request and challenge, as are the following
-    target_key: int = 0
-    target_rcxt: int = 0
-    target_rcxt_key: int = 0
-    part: int = 0                   # also in half-receive read request and challenge, as is number
-    number: int = 0
+    target_channel: int = 0         # in third-party request and challenge
+    target_key: int = 0             # in third-party request and challenge
+    target_rcxt: int = 0            # in third-party request and challenge
+    target_rcxt_key: int = 0        # in third-party request and challenge
+    part: int = 0                   # in third-party and half-receive read request, and their challenges
+    number: int = 0                 # in third-party and half-receive read request, and their challenges
     payload: bytes = b""
 
     def __post_init__(self):

@@ -8,7 +8,7 @@
 # lab backports: --nodes 1 --driver none --release backports --timeout 240
 # tier backports: long
 # Documentation/containers.rst shows functions of this file. The steps of a workflow come from Documentation/ci.yml.
-# With ARCHIVE, setup-nhca installs an archive; otherwise nhca is installed.
+# With ARCHIVE, setup-nhca installs an archive; otherwise nhca is already installed in the guest.
 
 . "$LAB_SRC/selftests/lib/lib.sh"
 

@@ -283,7 +283,8 @@ vlan_gids() {
 	no_gid nhca_vl 10.93.7.1
 }
 
-# The driver refuses GID 0 if its own netdev does not have the link-local address of this GID.
+# A connection from GID 0 must fail with a message if the netdev of the device does not have the link-local address of
+# GID 0.
 gid0() {
 	veth gz && device_add nhca_gz gz && device_add nhca_gzp gzp || return
 	becomes '' ip -6 addr show dev gz tentative && becomes '' ip -6 addr show dev gzp tentative || return
@@ -299,7 +300,7 @@ gid0() {
 	log_has 'GID 0 is the link-local address fe80::.*, which gz does not have'
 }
 
-# A macvlan in another namespace is above the netdev, but the device cannot reach its addresses.
+# When a macvlan moves to another namespace, the device cannot reach its addresses, so there must be no GIDs for them.
 foreign_gids() {
 	modprobe macvlan || return
 	veth low && device_add nhca_low low && ip netns add ns_mvl || return
@@ -387,7 +388,7 @@ no_mac() {
 	device_gone nhca_tun
 }
 
-# RDMA on a host without a network, also for rdma_cm.
+# A dummy netdev gives RDMA on a host without a network, also for rdma_cm.
 dummy() {
 	modprobe dummy && ip link add du type dummy && ip link set du up && ip addr add 10.101.0.1/32 dev du || return
 	device_add nhca_du du 10.101.0.1 && transfer du 10.101.0.1 || return

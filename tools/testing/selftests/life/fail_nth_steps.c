@@ -119,7 +119,7 @@ static bool nth_step(const struct step *s)
 	injected = false;
 	if (!nth_aside(s->succeeded, "after the last call", 0))
 		return false;
-	/* some destroy verbs allocate nothing */
+	/* Both may be 0, because some destroy verbs allocate nothing. */
 	nth_total += failures + survived;
 	printf("#   %s: %u allocations, of which %u failed the call%s\n", s->name, failures + survived,
 	       failures, text);

@@ -49,7 +49,7 @@ kind_team() {
 	DEV=up0
 }
 
-# The device is on the port of the bridge that belongs to the host.
+# The device is on the internal port of the bridge, a netdev with the bridge's name.
 kind_ovs() {
 	local folder=$LIB_TMP/ovs$2
 	mkdir "$folder" && ovsdb-tool create "$folder/db" /usr/share/openvswitch/vswitch.ovsschema || return

@@ -68,7 +68,7 @@ disk_io() {
 		sha256sum < "$LIB_TMP/data" > "$LAB_CTL/sum"
 }
 
-# The target exports the disk on every netdev; the two nodes do the same steps.
+# Test one kind of netdev. Both nodes create a netdev of this kind; node 1 is the target, node 2 the host.
 kind() {
 	local name=$1 ready=1
 	modprobe -q "$2"

@@ -49,7 +49,7 @@ spaces() {
 	for space in "$@"; do
 		ip netns add "$space" && ip -n "$space" link set lo up || return
 		# If the namespace of its peer is gone, the TCP socket of a killed program retransmits its FIN, and
-		# keeps its own namespace meanwhile: for 100 s with the kernel's default of 8 retries.
+		# keeps its own namespace until the last retry: for 100 s with the kernel's default of 8 retries.
 		ip netns exec "$space" sysctl -qw net.ipv4.tcp_orphan_retries=1 || return
 	done
 }
@@ -74,7 +74,8 @@ add() {
 # devices. HOST is the server's address for programs that exchange their parameters over TCP and IPv4.
 talk() {
 	local name=$1 dev1=$2 space1=$3 ip1=$4 dev2=$5 space2=$6 ip2=$7 host=${8:-$4} gid1 gid2 from=
-	# Within one namespace rdma_cm uses the device of the destination for both ends.
+	# Within one namespace rdma_cm uses the device of the destination for both ends, so do not bind the client
+	# there.
 	[ "$space1" = "$space2" ] || from="-I $ip2"
 	gid1=$(gid_in "$space1" "$dev1" "$ip1") && gid2=$(gid_in "$space2" "$dev2" "$ip2") || {
 		notok "$name" "no GID"
@@ -206,8 +207,8 @@ else
 			"ip netns exec red verify_xfer -d nhca_6l -g $memory -q 4 -n 200 -s 20000 -b" \
 			"ip netns exec red verify_xfer -d nhca_6l -g $memory -q 4 -n 200 -s 20000 -b 127.0.0.1"
 	done
-	# Traffic of a device with itself goes through the VRF, which is the loopback netdev of its
-	# addresses.
+	# Traffic of a device with itself goes through the VRF, which is the loopback netdev of its addresses. So
+	# datagrams must not take the same-host path past the netem of the VRF.
 	memory=$(gid_in red nhca_6l 10.96.6.1)
 	before=$(same_host_bytes nhca_6l)
 	modprobe sch_netem

@@ -157,7 +157,8 @@ def retries(events, more):
                              ("received", "RNR", "rcvd_rnr_err")):
         count = sum(event.kind == f"nhca_nak_{kind}" and event.text.startswith(text)
                     for event in events)
-        # The missing packet may arrive before the NAK is sent; then no NAK is sent. A received NAK may be old.
+        # If the missing packet arrives before the NAK is sent, the NAK is counted but not sent. A received NAK may be
+        # stale: it gives an event, but is not counted.
         if count > more[name] if kind == "sent" else count < more[name]:
             yield f"nhca_nak_{kind}: {count} times {text}, the counters have {more[name]}"
 

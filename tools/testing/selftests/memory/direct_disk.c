@@ -146,7 +146,7 @@ bool read_ends(struct pair *p, uint64_t remote, uint32_t rkey, uint32_t len,
 	return request_ends(p, &wr, want, what);
 }
 
-/* Send @num pieces of regions by a WRITE to b's memory. */
+/* Send @num SGEs in regions by a WRITE to end b's memory. */
 bool write_ends(struct pair *p, struct ibv_sge *sge, int num, enum ibv_wc_status want,
 		const char *what)
 {

@@ -46,11 +46,11 @@ bool region_open(struct region *r, const char *disk, uint32_t blocks);
 bool region_open_write(struct region *r, const char *disk, uint32_t blocks, unsigned int flags);
 bool region_close(struct region *r);
 
-/* a READs @len bytes of the region @rkey into its buffer; status @want */
+/* End a READs @len bytes of the region @rkey into its buffer. The READ must complete with @want. */
 bool read_ends(struct pair *p, uint64_t remote, uint32_t rkey, uint32_t len,
 	       enum ibv_wc_status want, const char *what);
 
-/* a WRITEs @num pieces to b's memory; status @want */
+/* End a WRITEs @num SGEs to end b's memory. The WRITE must complete with @want. */
 bool write_ends(struct pair *p, struct ibv_sge *sge, int num, enum ibv_wc_status want,
 		const char *what);
 

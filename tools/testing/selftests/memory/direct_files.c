@@ -24,7 +24,7 @@
 #define WRITES		8
 #define WRITTEN		(2 * MIB)
 
-/* a posts WRITEs of the first WRITTEN bytes of the region. */
+/* Post WRITEs of end a to the first WRITTEN bytes of the region. */
 static bool post_writes(struct pair *p, struct region *r)
 {
 	const uint32_t len = WRITTEN / WRITES;

@@ -187,7 +187,7 @@ static void *sync_region(void *mr)
 	return (void *)(intptr_t)nhcadv_direct_sync(mr);
 }
 
-/* More flushes hang than a workqueue has workers. */
+/* More flushes hang than a workqueue has workers. Regions of another disk must still work. */
 static bool many_hang(struct pair *p)
 {
 	static pthread_t thread[MANY];

@@ -48,7 +48,7 @@ static bool disk_clear(int fd)
 	return true;
 }
 
-/* a WRITEs to the region; status @want */
+/* End a WRITEs to the region. The WRITE must complete with @want. */
 static bool peer_writes(struct pair *p, struct region *r, uint64_t off, uint32_t len,
 			enum ibv_wc_status want, const char *what)
 {
@@ -59,7 +59,7 @@ static bool peer_writes(struct pair *p, struct region *r, uint64_t off, uint32_t
 	return request_ends(p, &wr, want, what);
 }
 
-/* a READs from b's memory into the region */
+/* End a READs from end b's memory into the region. */
 static bool own_read(struct pair *p, struct ibv_sge *sge, int num, enum ibv_wc_status want,
 		     const char *what)
 {
@@ -406,7 +406,7 @@ static bool lost_block(struct pair *p)
 
 /* ---- flushes ---- */
 
-/* Let a post FLUSHes to b. */
+/* Allow end a to send FLUSHes to end b. */
 static bool allow_flush(struct pair *p)
 {
 	struct ibv_qp_attr attr = { .qp_access_flags = RR | LW | RW | FLUSHES };

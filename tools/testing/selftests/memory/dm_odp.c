@@ -299,7 +299,7 @@ static bool odp_prefetch(struct pair *p)
 	    !advise(dev.pd, PREFETCH_PRESENT, 0, b, size, mr->lkey, 0))
 		return false;
 
-	/* ibv_advise_mr(3) */
+	/* the errnos that ibv_advise_mr(3) lists */
 	if (!advise(dev.pd, PREFETCH, FLUSH, b, 8, p->a.mr->lkey, EINVAL) ||
 	    !advise(dev.pd, PREFETCH, FLUSH, b, 8, mr->lkey ^ 1, ENOENT) ||
 	    !advise(dev.pd, PREFETCH, FLUSH, b, size + 1, mr->lkey, EFAULT) ||
@@ -436,7 +436,7 @@ static bool odp_rereg(struct pair *p)
 		return false;
 	REQUIRE(mr->rkey == key && all->rkey == all_key, "a key has changed");
 
-	/* with and without on-demand paging */
+	/* make the region pinned, and on-demand again; an implicit region cannot become pinned */
 	REQUIRE(change(all, rights, NULL, LW) == EOPNOTSUPP, "all memory, pinned: %m");
 	pinned = pinned_kb();
 	REQUIRE(!change(mr, rights, NULL, ACCESS), "pinned: %m");

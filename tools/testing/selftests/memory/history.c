@@ -351,8 +351,8 @@ static void do_bind(void)
 	bool may;
 
 	/*
-	 * libibverbs refuses a type 1 bind across protection domains; rdma_rxe accepts a type 2
-	 * bind
+	 * Across protection domains, test only type 2 binds, and only on nhca: libibverbs refuses
+	 * type 1 binds, and rdma_rxe accepts type 2 binds.
 	 */
 	if (!w || !r || (r->pd != pd && !(w->type2 && nhca)))
 		return;
@@ -486,7 +486,7 @@ static void do_access(enum kind kind)
 	uint64_t at, len, value;
 	struct reply r;
 
-	/* a refusal costs a new connection, so try fewer of them */
+	/* an access that is refused costs a new connection, so try fewer of them */
 	if (!may && chance(70))
 		return;
 	some_range(t.len, &at, &len);

@@ -166,7 +166,7 @@ static void chan_probe(struct channel *c)
 	}
 }
 
-/* The peer's notices are dropped: probe whether it has received everything. */
+/* The peer's notices are dropped: probe whether the peer has received everything. */
 static void chan_ask(void)
 {
 	uint64_t end = now_ns() + 3000000000ULL, asked = 0;

@@ -504,7 +504,10 @@ static bool widening(struct pair *p)
 		  "the old right after the refused widening"))
 		return false;
 	VERB(ibv_dereg_mr(mr));
-	/* pages that were pinned for reading, although the process may write the memory */
+	/*
+	 * pages that the process may write, but that are pinned only for reading, can become
+	 * writable
+	 */
 	mr = ibv_reg_mr(dev.pd, buf + PAGE, 2 * PAGE, RR);
 	REQUIRE(mr, "ibv_reg_mr: %m");
 	VERB(ibv_rereg_mr(mr, change, dev.pd, NULL, 0, LW | RW));
@@ -608,7 +611,7 @@ static bool bound_region(struct pair *p)
 	if (!wait_for(p->b.cq, 0, IBV_WC_BIND_MW, &c))
 		return false;
 	ret = ibv_dereg_mr(mr);
-	/* IBTA 10.6.7.2.6 */
+	/* IBTA 10.6.7.2.6: a region with a bound window cannot be deregistered */
 	REQUIRE(ret == EBUSY || (ret == -1 && errno == EBUSY) || (!dev.nhca && ret),
 		"a region with a window: %s", ret ? strerror(ret) : "it was deregistered");
 	if (can_rereg() && !rereg_fails(mr, IBV_REREG_MR_CHANGE_TRANSLATION, buf + PAGE, PAGE, 0,

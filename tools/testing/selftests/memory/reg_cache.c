@@ -110,7 +110,7 @@ static bool has_cache(void)
 	return true;
 }
 
-/* Drop what earlier tests have left. */
+/* Drop the registrations that earlier tests have left in the cache. */
 static bool empty(void)
 {
 	return settings(0, 5000, 16 * MIB) && settings(1024 * MIB, 5000, 16 * MIB);
@@ -122,7 +122,11 @@ static bool begin(struct pair *p, size_t size)
 					.more_ops = 0 }) && empty();
 }
 
-/* Without the kernel's word: a registration that is kept by its address gives the old bytes. */
+/*
+ * A region without the cache, which ignores munmap(): after other pages are mapped at its address,
+ * a WRITE through it still sends the old bytes. So the other tests would detect such a
+ * registration.
+ */
 static bool ignored_word(struct pair *p)
 {
 	uint8_t *m = map_anon(NULL, SIZE);
@@ -296,7 +300,7 @@ static bool forks(struct pair *p)
 	return true;
 }
 
-/* Neighbors share registrations, and a hit costs little. */
+/* Buffers that are near each other share registrations, and a cache hit costs little. */
 static bool reuse(struct pair *p)
 {
 	struct nhcadv_reg_cache_info before, after;
@@ -374,7 +378,7 @@ static bool small_limit(struct pair *p)
 	return true;
 }
 
-/* When nothing is used for the idle time, nothing stays pinned; what is in use stays. */
+/* After the idle time, registrations without users are not pinned any more; those in use are. */
 static bool idle(struct pair *p)
 {
 	struct nhcadv_reg_cache_info i;
@@ -406,7 +410,7 @@ static bool idle(struct pair *p)
 	REQUIRE(!i.bytes && pinned_kb() <= before, "%" PRIu64 " bytes, %ld KiB pinned, %ld before",
 		i.bytes, pinned_kb(), before);
 
-	/* memory that is gone does not wait for the idle time */
+	/* unmapped memory is unpinned before the idle time is over */
 	if (!settings(1024 * MIB, 4000, 0) || !writes_right(p, m, SIZE, 1, "the idle time"))
 		return false;
 	munmap(m, 4 * SIZE);
@@ -433,14 +437,16 @@ static bool arguments(struct pair *p)
 	bad.idle_ms = 0;
 	REQUIRE(nhcadv_set_reg_cache(dev.pd, &bad) == EINVAL, "a bad time");
 
-	/* another right needs another registration; one with more rights is good for less */
+	/* a registration with more rights is another one, because the first lacks local write */
 	a = nhcadv_reg_cached(dev.pd, m, SIZE / 2, 0);
 	b = nhcadv_reg_cached(dev.pd, m, SIZE / 2, IBV_ACCESS_LOCAL_WRITE);
 	REQUIRE(a && b && a != b, "rights");
 	VERB(nhcadv_release_cached(a));
 	VERB(nhcadv_release_cached(b));
 
-	/* a domain cannot go while a registration is in use, and takes the idle ones along */
+	/*
+	 * a PD with a registration in use cannot be deallocated; its idle registrations go with it
+	 */
 	pd = ibv_alloc_pd(dev.ctx);
 	REQUIRE(pd, "ibv_alloc_pd: %m");
 	a = nhcadv_reg_cached(pd, m, SIZE, IBV_ACCESS_LOCAL_WRITE);
@@ -459,7 +465,7 @@ struct worker {
 	bool failed;
 };
 
-/* Map new memory over the old, register it twice, and let it go. */
+/* Map new memory at the same address, register it twice, and release both registrations. */
 static void *work(void *arg)
 {
 	struct worker *w = arg;

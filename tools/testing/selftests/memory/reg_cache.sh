@@ -18,7 +18,7 @@
 before=$(resources "$RDMA_DEV")
 reg_cache arguments > /dev/null
 memory_mark
-# A user without capabilities, because RLIMIT_MEMLOCK does not hold for others.
+# Run as a user without capabilities, because RLIMIT_MEMLOCK does not hold for a user with CAP_IPC_LOCK.
 ulimit -l 65536
 report setpriv --reuid 65534 --clear-groups --bounding-set -all --inh-caps -all reg_cache
 ulimit -l unlimited

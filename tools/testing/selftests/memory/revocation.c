@@ -660,7 +660,7 @@ int main(int argc, char **argv)
 
 	program = "revocation";
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	/* short sleeps must not take longer */
+	/* the default timer slack would prolong short sleeps by up to 50 us */
 	prctl(PR_SET_TIMERSLACK, 1);
 	parse(argc, argv);
 	reads = opt.reads;

@@ -337,7 +337,7 @@ bool region_stays(struct pair *p)
 	return true;
 }
 
-/* A process is killed that has bound windows, while its peer writes through one. */
+/* Kill a process that has bound windows, while its peer writes through one of them. */
 static bool killed(void)
 {
 	struct pair p = {};

@@ -184,7 +184,7 @@ static bool channels(struct pair *p)
 			  offsetof(struct nhca_create_channel_cmd, frames));
 }
 
-/* UVERBS_METHOD_QUERY_CONTEXT, where the response is an attribute */
+/* UVERBS_METHOD_QUERY_CONTEXT returns the driver's response in an attribute: try each length. */
 static bool contexts(struct pair *p)
 {
 	(void)p;

@@ -98,7 +98,7 @@ static bool patience(struct pair *p, uint8_t timeout, uint8_t retries)
 	return true;
 }
 
-/* short timeout, and two retries of each kind */
+/* Reset and reconnect the pair, with a timeout of 1 ms, two retries and two RNR retries. */
 static bool impatient(struct pair *p)
 {
 	return patience(p, 8, 2);

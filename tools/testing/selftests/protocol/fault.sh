@@ -153,7 +153,7 @@ printf '%s\n' "$d 1: drop send qp 17 opcode send_only every 3 times 2 seed 5: hi
 	[ "$(nhca-fault list | wc -l)" = 1 ] && ok "nhca-fault list shows rules as they were added" ||
 	notok "nhca-fault list shows rules as they were added" "$(cat "$LIB_TMP/out")"
 
-# The kernel's fault injection framework, if the kernel has it.
+# If the kernel has its fault injection framework, this framework can decide when a rule applies.
 if [ -e "$DEBUGFS/fault_attr" ]; then
 	nhca-fault clear
 	nhca-fault add "$d" mr ENOMEM framework > /dev/null

@@ -36,7 +36,7 @@ if [ -z "$plain" ] || [ -z "$tagged" ]; then
 	notok "GIDs of the link-local addresses" "$(ip -6 addr)"
 	exit
 fi
-# Otherwise the addresses alone would separate the peers.
+# The link-local addresses must be equal, because different addresses would separate the peers without the VLAN.
 run "$NETDEV and v5 have the same link-local address" cmp "$port/gids/$plain" "$port/gids/$tagged"
 barrier
 

@@ -245,7 +245,7 @@ static bool forgiven(struct pair *p)
 		if (!talk(p, 2 * MANY))
 			return false;
 		rode = rides() - rode;
-		/* if only end a piggybacked its ACKs, there would be 2 * MANY */
+		/* if only end a piggybacked ACKs, at most 2 * MANY ACKs would be piggybacked */
 		if (waits && rode > 3 * MANY)
 			return true;
 	}

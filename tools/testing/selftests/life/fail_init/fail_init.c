@@ -33,7 +33,8 @@ static void init_starts(void *data, initcall_t func)
 }
 
 /*
- * An init function may load other modules, but other tasks run the init functions of these modules.
+ * Ignore init functions that other tasks run: an init function may load other modules, and other
+ * tasks run the init functions of these modules.
  */
 static void init_finishes(void *data, initcall_t func, int ret)
 {
