@@ -307,8 +307,8 @@ static bool no_room(struct pair *p)
 	REQUIRE(counter("out_of_buffer") == before + 1, "%ld frames without a receive were counted",
 		counter("out_of_buffer") - before);
 	/*
-	 * too long for the receive that is posted: dropped, and the receive stays for the next
-	 * frame
+	 * a frame that is too long for the posted receive is dropped, and the receive stays for the
+	 * next frame
 	 */
 	if (!raw_post(&r, 999) || !far_send(&f) || !raw_gets_none(&r))
 		return false;

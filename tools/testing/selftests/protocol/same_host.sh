@@ -83,7 +83,7 @@ kill $changer
 wait $changer 2> /dev/null
 switch Y
 
-# ---- rules that come while a transfer runs ----
+# ---- a transfer runs while captures and queueing disciplines begin and end ----
 
 # grows NAME: within 10 s the same-host path carries 100,000 bytes
 grows() {
@@ -124,7 +124,7 @@ if [ $((9 * sent)) -le $copied ]; then
 else
 	notok "packets that open the path again are less than 10 % of the data" "$sent bytes in packets, $copied without"
 fi
-# as debugging.rst says: packets that are not batched and have an ICRC
+# Capture the data as debugging.rst says: turn off batches, and make both ends send the ICRC.
 ethtool -K lo tx-udp-segmentation off > /dev/null
 echo Y > /sys/module/nhca/parameters/insist_icrc
 tcpdump -i lo -c 100 -s 0 -Z root -w "$LIB_TMP/pcap" udp port 4791 2> "$LIB_TMP/tcpdump" &

@@ -330,7 +330,7 @@ static bool inline_data(struct pair *p)
 		"list of buffers");
 	if (!wait_for(p->a.cq, 10, IBV_WC_SEND, &c) || !wait_for(p->a.cq, 11, IBV_WC_SEND, &c))
 		return false;
-	/* a READ ignores the flag, also for more bytes than max_inline_data */
+	/* a READ ignores IBV_SEND_INLINE, even with more bytes than max_inline_data */
 	if (dev.nhca) {
 		fill(p->b.buf, 4000, 6);
 		sge = sge_of(&p->a, 0, 4000);

@@ -165,10 +165,10 @@ static uint32_t one_source(uint32_t q, uint32_t k, uint32_t i, const uint8_t *at
 }
 
 /*
- * UC WRITE without a completion on this side. Any part of the message may be missing, and a packet
- * of an earlier round may arrive late, but no other byte may be there. A late message may end
- * within a word, and the rest of this word may have another source. So one_source() finds the
- * sources of a word piece by piece.
+ * Check the target memory of a UC WRITE, which has no completion on this side. Any part of the
+ * message may be missing, and a packet of an earlier round may arrive late, but no other byte may
+ * be there. A late message may end within a word, and the rest of this word may have another
+ * source. So one_source() finds the sources of a word piece by piece.
  */
 void check_partial(uint32_t q, uint32_t k, const uint8_t *at, uint32_t size)
 {

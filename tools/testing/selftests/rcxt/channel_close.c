@@ -383,7 +383,7 @@ static void steady_transfer(struct nhcadv_transfer *t, bool read, struct steady_
 	steady_post(t, read, posted++);
 	for (;;) {
 		if (poll_done(steady.scq, &d)) {
-			/* a retransmission came after the write had completed (EALREADY) */
+			/* ignore a completion of the work request itself */
 			if (d.kind == NHCADV_WC_LOCAL && !d.status)
 				continue;
 			if (d.status || d.kind != (read ? NHCADV_WC_READ : NHCADV_WC_WRITE))

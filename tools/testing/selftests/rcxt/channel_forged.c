@@ -52,7 +52,10 @@ static const struct kind {
 	  .told = NHCADV_DROP_PVO_KEY },
 	{ "pvo-table", WRITES, .why = DROP(PVO_KEY), .told = NHCADV_DROP_PVO_KEY },
 	{ "pvo-range", WRITES, .why = DROP(PVO_RANGE), .told = NHCADV_DROP_PVO_RANGE },
-	/* each is answered with a challenge, which has no payload, so no byte of memory is sent */
+	/*
+	 * the channel answers each packet with a challenge, which has no payload, so no byte of
+	 * memory is sent
+	 */
 	{ "unvouched", .why = CHALLENGED, .answers = true },
 	/* a read keeps the rCxt busy until the send engine has checked the PVO */
 	{ "pvo-key", READS, .why = DROP(PVO_KEY) | DROP(PVO_JOB) | DROP(PVO_RANGE) | DROP(BUSY),
@@ -187,7 +190,9 @@ static void one(const struct kind *k, const char *way, uint64_t pvo, const char 
 
 	snprintf(what, sizeof(what), "%s%s, %s", name, k->opcodes == READS ? " of a read" : "",
 		 *way ? way : "ICRC");
-	/* make a good transfer the last one on this rCxt */
+	/*
+	 * forge() passes the tid of the last transfer on this rCxt, so make a good transfer first
+	 */
 	goes(what);
 	memory_paint(++seed);
 	/* forged read requests need a token: the attacker gets one for its own address */
@@ -305,7 +310,10 @@ int main(int argc, char **argv)
 	verb(nhcadv_acquire_rcxts(ch.qp, ch.here.rcxts, 1));
 	ch.here.pvo = ch.mem->pvo;
 	channel_meet(&ch);
-	/* these two registrations cover the same pages as ch.mem */
+	/*
+	 * these two registrations cover the same pages as ch.mem, but do not let the channel's peer
+	 * write
+	 */
 	must(others_mem = memory_register(others));
 	must(readable = nhcadv_reg_job_mem(context, job, memory + GUARD, REGION,
 					   IBV_ACCESS_REMOTE_READ));

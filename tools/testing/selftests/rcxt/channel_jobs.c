@@ -302,7 +302,7 @@ static void process(void)
 	job = FIRST_JOB + second;
 	/* a different pattern for each process */
 	seed = 1000 * (1 + client + 2 * second);
-	/* each pair has its own connection */
+	/* each pair of processes has its own TCP connection */
 	peer_port = second ? "18831" : "18830";
 	open_device();
 	sock_open();
@@ -353,7 +353,7 @@ int main(int argc, char **argv)
 		if (!pids[letter]) {
 			second = letter;
 			process();
-			/* one process has the results */
+			/* only the process of the intruder prints the plan */
 			return client && second ? ktap_end() : 0;
 		}
 	}

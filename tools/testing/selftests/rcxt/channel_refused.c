@@ -249,7 +249,10 @@ void bad_requests(void)
 	write_goes(0, 5000, "write after bad requests");
 }
 
-/* Another user opens the same device. */
+/*
+ * Another user opens the same device, and must get no channel and no memory of the first user's
+ * job.
+ */
 void other_users(void)
 {
 	struct ibv_device *device = context->device;

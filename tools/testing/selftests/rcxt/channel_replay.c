@@ -269,7 +269,7 @@ static void run(void)
 		meet(++step);
 	}
 	record_end(pid, said);
-	/* no packet was dropped, and no other packet was sent */
+	/* no packet was dropped, and besides a challenge no other packet was sent */
 	account_challenge(&right, &before);
 	drops_are(&ch, &before, &right, "the run");
 	sent = channel_info(&ch).counters[NHCADV_SENT_PACKETS];
@@ -326,7 +326,7 @@ static void again_all(struct channel *c, enum nhcadv_channel_counter why, bool p
 
 	for (i = 0; i < 2; i++) {
 		all[i].sent = accounts[i].sent;
-		/* the frames of the client are statuses, which need an rCxt */
+		/* the frames that the client gets are statuses, which need an rCxt */
 		all[i].frames = packets && !i ? accounts[i].frames : 0;
 		if (c)
 			all[i].drops.channel[why] = all[i].sent - all[i].frames;
@@ -610,7 +610,9 @@ static void module_reloaded(void)
 	accounts[!client].sent = l.sent;
 	exchange(&l.sent, &accounts[client].sent, sizeof(l.sent));
 	open_channel();
-	/* the channel may have the number of the old one, but not its key */
+	/*
+	 * the new channel may have the QPN of the old one, but not its key, so it drops the replay
+	 */
 	again_all(ch.here.qpn == l.qpn ? &ch : NULL, NHCADV_DROP_KEY, false,
 		  "after the module was reloaded");
 

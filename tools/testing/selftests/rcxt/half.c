@@ -34,7 +34,7 @@ struct order {
 
 static struct channel c;
 static uint64_t probes, repeats, asks, lost_notices;
-static uint32_t ended_by_status;	/* latest tid whose end a status has told */
+static uint32_t ended_by_status;	/* highest tid that a status has reported as complete */
 static bool got[OVERLOAD];		/* packets of the transfer that have had a frame */
 
 static uint32_t packets(const struct nhcadv_transfer *t)
@@ -236,7 +236,10 @@ static void transfer_goes(enum what what, uint32_t total, uint32_t slow)
 		probes++;
 		ask = now_ns() + ASK_MS * 1000000ULL;
 	}
-	/* a status replaces a lost notice, so that a later one must not be taken for another tid */
+	/*
+	 * a status may have replaced a late notice: cancel, so that no notice of this tid comes any
+	 * more
+	 */
 	start(&c, 0, 0);
 	nhcadv_wr_cancel(c.dv, t.local_rcxt, t.tid);
 	verb(ibv_wr_complete(c.qpx));
@@ -291,7 +294,7 @@ static bool has_read(const struct nhcadv_transfer *t)
 	return true;
 }
 
-/* Ask for bytes that the target's program gathers. */
+/* Make a half-send read. The target's program gathers the bytes; @full: while its FIFO is full. */
 static void ask_goes(uint32_t total, bool full)
 {
 	struct nhcadv_transfer t = transfer(&c, 0, AT, total, NHCADV_NOTIFY_INITIATOR |
@@ -592,7 +595,7 @@ static void answer_goes(const struct order *o)
 		}
 		verb(nhcadv_release_frame(c.qp, d.frame));
 	}
-	/* a late notice must not be taken for that of another tid */
+	/* cancel the transfer, so that no late notice of this tid comes any more */
 	start(&c, 0, 0);
 	nhcadv_wr_cancel(c.dv, t.local_rcxt, t.tid);
 	verb(ibv_wr_complete(c.qpx));
@@ -600,8 +603,8 @@ static void answer_goes(const struct order *o)
 }
 
 /*
- * The kernel answers the read to frames.  Wait for its end, and check that the program gets nothing
- * else.  The notice may be lost, so ask the reader as well.
+ * The target's kernel answers the half-receive read.  Wait for its end, and check that the program
+ * gets nothing else.  The notice may be lost, so probe the reader as well.
  */
 static void wait_reader(const struct order *o)
 {
@@ -739,7 +742,10 @@ int main(int argc, char **argv)
 	rnd_state = 0x4a1f;
 	channel_open(&c, FRAMES);
 	channel_meet(&c);
-	/* packets of both forms have room in the FIFO, and in a slot of the send FIFO */
+	/*
+	 * a packet must fit into a frame, and into a slot of the send FIFO, in both kinds of half
+	 * transfer
+	 */
 	if (c.here.segment > 1944)
 		c.here.segment = 1944;
 	if (peer_host)

@@ -239,7 +239,7 @@ static uint32_t missing_parts(uint32_t *which, enum what part)
 	return missing;
 }
 
-/* Send a part of every transfer, again where it was lost. */
+/* Send a part of every transfer, and send it again where it was lost. */
 static void bring(enum what part)
 {
 	uint32_t *which = calloc(total, sizeof(*which)), count = total, i;
@@ -267,7 +267,7 @@ static void bring(enum what part)
 	free(which);
 }
 
-/* A lost notice is not sent again, but the target answers a probe. */
+/* Probe a transfer: a lost notice is not sent again, but the target answers a probe. */
 static void ask(uint32_t n)
 {
 	struct one *o = one_of(n);

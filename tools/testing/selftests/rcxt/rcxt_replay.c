@@ -10,7 +10,8 @@
  * FILE is a pcap file of the frames as they are on a wire: GSO batches are cut into packets, and
  * checksums that the kernel leaves to the netdev are computed.  Both commands print the number of
  * packets.  Recording fails if the kernel had no room for a packet, replaying if a packet was not
- * sent.  Before Linux 6.2 batches cannot be recorded: ethtool -K IF tx-udp-segmentation off.
+ * sent.  Before Linux 6.2 batches cannot be recorded, so first run ethtool -K IF
+ * tx-udp-segmentation off.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

@@ -659,7 +659,7 @@ static void test_forbidden(void)
 		}
 	}
 	f->busy = false;
-	/* answers to repeated requests */
+	/* release the frames of answers to repeated requests */
 	usleep(100000);
 	while (poll_done(c.rcq, &d))
 		verb(nhcadv_release_frame(c.qp, d.frame));
@@ -718,7 +718,9 @@ static void relay(enum role with, bool write, uint32_t at, uint32_t length)
 	while (d.kind == NHCADV_WC_LOCAL || d.tid != t.tid);
 }
 
-/* Compare moves with a read and a write through the manager, on a network without losses. */
+/*
+ * Compare the time of a move with that of a read and a write through the manager, without losses.
+ */
 static void compare(uint32_t rounds)
 {
 	const struct span span = { 64, 64, 4 << 20 };
