@@ -163,7 +163,8 @@ bench_netem() {
 	done
 }
 
-# The latency of the link and the two kernels, almost without processes: only one end of an echo is a process.
+# Measure the latency of the link and of the two kernels: the sender of an ICMP echo is a process, but the kernel
+# answers.
 bench_ping() {
 	if [ "$NODE" = "$NODES" ]; then
 		ping -n -A -s 56 -c "$2" "$IP_1" > "$LIB_TMP/ping" 2>&1

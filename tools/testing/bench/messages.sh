@@ -27,7 +27,8 @@ lossy() {
 	bench_netem
 }
 
-# Links of 1 Gbit/s by the guest's clock. The CPU can send more than three times as much.
+# Measure one link and two links, each of 1 Gbit/s by the guest's clock. The CPU can send more than 3 Gbit/s, so the
+# links limit the speed.
 links() {
 	local name space
 	bench_link w 10.96.0 &&

@@ -20,7 +20,7 @@ same_host() {
 	echo "$1" > /sys/module/nhca/parameters/same_host
 }
 
-# Many queue pairs of a device with the same load.
+# Measure many queue pairs of a device with the same load.
 many() {
 	local who=$1 qps
 	for qps in 4 16 64 256 1000; do
@@ -31,7 +31,8 @@ many() {
 	done
 }
 
-# One completion for 16 messages. perftest also requests one completion for several messages, by default for 100.
+# Request one completion for 16 messages. perftest also requests one completion for several messages, by default for
+# 100.
 silent() {
 	local who=$1 what
 	for what in write send; do
@@ -39,7 +40,7 @@ silent() {
 	done
 }
 
-# The message sizes that measure() does not have
+# Measure the message sizes that measure() does not have.
 sizes() {
 	local who=$1 size
 	for size in 2 64 512 4096 16384 262144 1048576 8388608; do
@@ -51,7 +52,7 @@ sizes() {
 	done
 }
 
-# The unreliable services with SENDs. A message of UD fits into one packet.
+# Measure SENDs of the unreliable services. A message of UD fits into one packet.
 unreliable() {
 	local who=$1
 	bench_load "$who uc-send 65536" -t uc -s 65536 -n 400
@@ -60,7 +61,7 @@ unreliable() {
 	bench_load "$who ud-send 64 list 32" -t ud -s 64 -l 32 -k 128 -n 8000
 }
 
-# Channels, which always use packets
+# Measure channels, which always use packets.
 channels() {
 	local who=$1 what size
 	for what in write read; do
@@ -91,7 +92,7 @@ slab() {
 	awk '$1 == "Slab:" || $1 == "Percpu:" { sum += $2 } END { print sum }' /proc/meminfo
 }
 
-# Kernel memory of an idle queue pair: slab and per-CPU memory, which does not include its rings
+# Measure the kernel memory of an idle queue pair: slab and per-CPU memory, which does not include its rings.
 idle() {
 	local qps=1000 before after server client
 	BENCH_PORT=$((BENCH_PORT + 1))

@@ -30,7 +30,7 @@ measure() {
 	impair
 }
 
-# Messages of 1 MiB: reliable messages over channels of nhca, and RDMA WRITEs of each adapter
+# Measure messages of 1 MiB: reliable messages over channels of nhca, and RDMA WRITEs of each adapter.
 large() {
 	local who=$1 how count
 	for how in "" "loss 1%" "loss 5%" "delay 1ms" "delay 1ms reorder 25%"; do
@@ -47,7 +47,7 @@ large() {
 	impair
 }
 
-# Two links of 50 Mbit/s each, which share the Ethernet link
+# Measure reliable messages over one link and over two links of 50 Mbit/s each, which share the Ethernet link.
 links() {
 	local name n=0
 	modprobe macvlan
@@ -127,7 +127,7 @@ for who in ${DRIVERS:-nhca rxe siw}; do
 	bench_here "$who" && measure "$who" && large "$who"
 done
 if [ -z "$DRIVERS" ]; then
-	# This is the reference for the next two measurements. It is repeated here, because a machine's speed changes.
+	# Measure rdma_rxe again as the reference for the next two measurements, because a machine's speed changes.
 	bench_here rxe && bench_load "rxe-again write 65536" -o write -s 65536 -n "${STREAM:-3200}"
 	for order in "nhca rxe" "rxe nhca"; do
 		# shellcheck disable=SC2086 # two words

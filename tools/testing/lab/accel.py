@@ -52,8 +52,8 @@ def flags(kvm, clock):
 
 def kernel_options(kvm):
     """Options on the kernel's command line that make a guest fast."""
-    # Without randomized addresses: QEMU translates code for one virtual address. With them it would translate a
-    # program and its libraries again at each start, and a start would take four times as long.
+    # Turn off randomized addresses: QEMU translates code for one virtual address. With random addresses it would
+    # translate a program and its libraries again at each start, and a start would take four times as long.
     return "" if kvm else "norandmaps"
 
 

@@ -33,7 +33,8 @@ KERNELS = {
     "backports": ("trixie-backports", ["linux-image-amd64", "linux-headers-amd64"]),
     "rt": ("trixie", ["linux-image-rt-amd64", "linux-headers-rt-amd64"]),
 }
-# The source of bookworm's rdma-core (44) is not available any more. Its guests use trixie's, which the lab builds.
+# The source of bookworm's rdma-core (44) is not available any more. So bookworm's guests use trixie's rdma-core, which
+# the lab builds.
 OWN_RDMA_CORE = {"bookworm"}
 # Packages that the build of this rdma-core as Debian packages needs
 RDMA_CORE_TOOLS = """build-essential debhelper dh-python cython3 python3-dev libsystemd-dev pandoc

@@ -11,7 +11,7 @@ import sys
 
 # Larger than the largest frame
 FRAME = 1 << 17
-# Frames that are read from one socket before the others have their turn
+# Frames that are read from one socket before the next socket is read
 TURN = 64
 GROUP = 1       # bit of the first byte of a multicast or broadcast address
 

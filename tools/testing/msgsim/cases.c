@@ -13,7 +13,7 @@ static const struct world_attr two = {
 	.dead_ms = 100, .mtu = 1500, .rcxts = 4096, .slots = 32, .slot_size = 16384,
 };
 
-/* All nodes poll, and are connected to node 0. */
+/* Open a world in which all nodes poll and are connected to node 0. */
 static void open_star(uint64_t seed, const struct world_attr *attr)
 {
 	uint32_t i;
@@ -258,8 +258,7 @@ static void send_fifo(uint64_t seed)
 }
 
 /*
- * The delay keeps all lanes busy.  All transfers complete while the program does not poll, so the
- * CQs must have room for the completions.
+ * The program does not poll, and a delay keeps all lanes busy: the CQs must hold all completions.
  */
 static void completion_queue(uint64_t seed)
 {
@@ -320,10 +319,7 @@ static void borrow(uint64_t seed)
 	world_close();
 }
 
-/*
- * Node 0 writes to 2,000 peers. 100,000 rCxts, the default of a device, must be enough for all
- * writes.
- */
+/* Node 0 writes to 2,000 peers with 100,000 rCxts, the default of a device. */
 static void many_peers(uint64_t seed)
 {
 	struct world_attr attr = two;
@@ -359,7 +355,7 @@ static void post_both_ways(uint32_t peers)
 	}
 }
 
-/* Two busy peers hold almost all rCxts of a device when a third peer connects. */
+/* A third peer connects while two busy peers hold almost all rCxts, and must get some of them. */
 static void call_back(uint64_t seed)
 {
 	struct world_attr attr = two;
@@ -499,10 +495,7 @@ static bool forge(struct sim_packet *p)
 		memset(grant + 16, 0, 4);
 		break;
 	default:
-		/*
-		 * Send the GRANT as a half-receive write, with another key and a later version: the
-		 * library must not use it as a GRANT.
-		 */
+		/* a half-receive write with another key and version must not count as a GRANT */
 		p->kind = SIM_HALF_WRITE;
 		grant[16] ^= 0xff;
 		grant[32] = 0x40;
@@ -641,7 +634,9 @@ static void *waiter(void *arg)
 	return NULL;
 }
 
-/* A thread sleeps.  Another thread handles its event, but takes no completion. */
+/*
+ * A thread sleeps. Another thread handles its event, but polls 0 entries: the first must wake up.
+ */
 static void two_threads(uint64_t seed)
 {
 	struct nhcadv_msg_completion wc;

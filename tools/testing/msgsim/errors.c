@@ -37,7 +37,7 @@ static void dereg_mem(uint64_t seed)
 		fail("the second deregistration fails");
 	if (sim_memory_at(0, JOB, pvo, 1, 0))
 		fail("memory is still registered");
-	/* the first device was removed */
+	/* a deregistration fails with EIO because the first device was removed: this is no error */
 	mem = reg(bytes, sizeof(bytes));
 	pvo = mem->pvo;
 	sim.dereg_err = EIO;
@@ -81,7 +81,7 @@ static void destroy_ep(uint64_t seed)
 	world_close();
 }
 
-/* A failed channel is closed in a later pass, if the kernel does not close it in the first one. */
+/* A failed channel is closed in a later pass if the kernel does not close it in the first pass. */
 static void close_again(uint64_t seed)
 {
 	uint32_t i;

@@ -549,7 +549,10 @@ static void split_rails(void)
 		}
 }
 
-/* Nothing passes from one rail to the other. */
+/*
+ * The first devices of all nodes are on one network (rail), the second devices on another. A move
+ * must use two devices of the same rail.
+ */
 static void rails(uint64_t seed)
 {
 	uint32_t i;
@@ -571,7 +574,10 @@ static void rails(uint64_t seed)
 	finish(3000);
 }
 
-/* The source allows the target at one of its devices only. */
+/*
+ * Device 0 of the source has no route to the target, so only device 1 allows the target. Moves must
+ * use device 1, and fail with EPERM when device 1 also refuses.
+ */
 static void another_pair(uint64_t seed)
 {
 	uint8_t bytes[NHCADV_MSG_MAX_ADDRESS];
@@ -601,7 +607,10 @@ static void another_pair(uint64_t seed)
 
 /* ---- late bytes, repetitions ---- */
 
-/* The manager disconnects from the source, whose packets are late. */
+/*
+ * The manager disconnects from the source while packets of a move are in flight. These packets must
+ * not be placed at the target when they arrive.
+ */
 static void disconnected(uint64_t seed)
 {
 	struct sim_link *link;

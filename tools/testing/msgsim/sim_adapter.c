@@ -370,7 +370,7 @@ static void send_end(struct sim_channel *ch, struct sim_sending *s, enum ibv_wc_
 	free(s);
 }
 
-/* The last packet of a transfer was sent. */
+/* End a transfer whose last packet was sent. */
 static void send_over(struct sim_channel *ch, struct sim_sending *s, struct sim_rcxt *rc)
 {
 	if (rc->state == RC_FORWARDING) {
@@ -646,10 +646,7 @@ static void flush(struct sim_channel *ch)
 
 	list_for_each_safe(&ch->sending, s, next, node)
 		send_end(ch, s, IBV_WC_WR_FLUSH_ERR);
-	/*
-	 * Flush the work requests only when all references are released, because one of the work
-	 * requests may be a cancel, which waits for them.
-	 */
+	/* return until all references are released, because a work request may be a cancel */
 	if (!sim_zcopy_released(ch, ch->zcopy_seq))
 		return;
 	while (ch->taken != ch->posted) {

@@ -611,7 +611,7 @@ void world_close(void)
 	struct op *op;
 	uint32_t i, n;
 
-	/* Some received messages may not be polled yet. */
+	/* Poll received messages that have not been polled yet. */
 	for (i = 0; i < world.num_nodes; i++)
 		node_poll_once(&world.nodes[i]);
 	for (op = world.ops; op < world.ops + world.num_ops; op++)

@@ -155,7 +155,10 @@ struct scenario {
 
 /* ---- moves.c ---- */
 
-/** moves_dropped - moves of @a from @b get no completion, and moves to @b may be cancelled */
+/**
+ * moves_dropped - @a has disconnected from @b
+ * Moves of manager @a from @b get no completion, and its moves to @b may be cancelled.
+ */
 void moves_dropped(uint32_t a, uint32_t b);
 /** move_completed - check NHCADV_MSG_MOVED */
 void move_completed(struct node *node, const struct nhcadv_msg_completion *wc);

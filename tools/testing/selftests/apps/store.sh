@@ -294,7 +294,7 @@ use() {
 	put_get
 	[ "$LAB_DRIVER" != nhca ] || put_get --direct
 	[ "$LAB_DRIVER" = nhca ] || refused 1 "not an nhca device" nhca-store get --direct "$IP_1" disk "$mine_disk"
-	# bytes 100000 to 199999 from a pipe
+	# put bytes 100000 to 199999 from a pipe, and write the same bytes to the local disk
 	random "$LIB_TMP/piece" 100000
 	run "put from a pipe" bash -c "cat '$LIB_TMP/piece' | nhca-store put -o 100000 -l 100000 - $IP_1 disk"
 	dd if="$LIB_TMP/piece" of="$mine_disk" bs=1000 seek=100 conv=notrunc,fsync status=none

@@ -46,7 +46,7 @@ write_files() {
 	done
 }
 
-# check_files WHAT: all synced files are there with their bytes
+# check_files WHAT: all synced files must be there with their bytes
 check_files() {
 	local name count=0
 	while read -r name; do
@@ -134,7 +134,7 @@ fill_ranges() {
 	head=$(range 0 7) tail=$(range 12 15)
 }
 
-# DISCARD and WRITE ZEROES.  null_blk returns zeros for blocks that were discarded.
+# Test DISCARD and WRITE ZEROES. null_blk returns zeros for blocks that were discarded.
 use_ranges() {
 	local zeros head tail
 	zeros=$(head -c 4M /dev/zero | sha256sum)
@@ -162,7 +162,7 @@ read_at() {
 	dd if="$BLOCK" of=/dev/null bs=4k skip="$1" count=1 iflag=direct status=none 2> "$LIB_TMP/dd"
 }
 
-# The disk of the server cannot read a block: only the request for this block fails.
+# The disk of the server cannot read a block: only the request for this block may fail.
 use_bad() {
 	attach
 	dd if="$LIB_TMP/data" of="$BLOCK" bs=16k oflag=direct status=none 2> "$LIB_TMP/writes" &
@@ -182,7 +182,7 @@ use_bad() {
 	detach
 }
 
-# The server is started again: I/O waits, and goes on.
+# The server is started again: I/O must wait, and then go on.
 use_again() {
 	attach
 	dd if="$LIB_TMP/data" of="$BLOCK" bs=16k oflag=direct,dsync status=none 2> "$LIB_TMP/dd" &
@@ -205,7 +205,7 @@ use_again() {
 	detach
 }
 
-# The server is killed after it has acknowledged bytes that were not flushed: they may be lost, so all I/O fails.
+# The server is killed after it has acknowledged bytes that were not flushed. They may be lost, so all I/O must fail.
 use_lost() {
 	attach
 	dd if="$LIB_TMP/data" of="$BLOCK" bs=64k count=1 oflag=direct status=none
@@ -241,7 +241,7 @@ reader_failed() {
 	fi
 }
 
-# The server has ended while three block devices exist.
+# The server has ended while three block devices exist: I/O must wait for it, until a timeout, a kill or a detach.
 use_gone() {
 	read_block "$LIMITED_BLOCK"
 	reader_failed "I/O fails when --timeout is over"

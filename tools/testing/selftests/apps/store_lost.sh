@@ -98,7 +98,7 @@ committed_more() {
 	[ "$(wc -l < "$shared/log")" -gt "$1" ]
 }
 
-# commits_go_on NAME: the program commits more
+# commits_go_on NAME: the program must commit more within 90 s
 commits_go_on() {
 	if within 90 committed_more "$(wc -l < "$shared/log")"; then
 		ok "$1"
@@ -128,7 +128,7 @@ link_down() {
 	device_ready "$RDMA_DEV" "$MY_IP" || notok "the device is ready again"
 }
 
-# survive NAME MODE FAULT...: after the fault, the same mounted file system goes on
+# survive NAME MODE FAULT...: after the command FAULT, commits on the same mounted file system must go on
 survive() {
 	local name="$2: commits go on after $1"
 	commit_begin "$2"

@@ -9,7 +9,6 @@
  * multicast group; objects: all objects of each kind; deferred: datagrams into an on-demand region
  * of the file GREEDY_FILE; quantum: writes of 60 KiB, 1,024 at a time on each of 16 channels, until
  * the program is killed.  GREEDY_GID is the GID index (0).
- * the program is killed.  GREEDY_GID is the GID index (0).
  *
  * Prints "KIND: N taken, then ERROR" and keeps the resources until SIGTERM. With BOUND it takes
  * that many and ends, with status 0 if it got them. The program allocates the memory for its output

@@ -254,7 +254,8 @@ def bad_ranges(lab):
 
 
 def access(lab):
-    """Wrong R_Key, range or rights (9.7.4.1.3): a NAK, the error state, and no byte written or read."""
+    """A request with a wrong R_Key, range or rights (9.7.4.1.3) must write or read no byte. On RC it must get a NAK and
+    move the QP to the error state; on UC it is dropped."""
     def refused(kind, transport, what, qp, syndrome=NAK_ACCESS):
         lab.wire.send(transport)
         if kind == "RC":
@@ -301,7 +302,7 @@ def access(lab):
 
 
 def sequences(lab):
-    """Opcodes out of order, and payload lengths that are wrong for them (9.7.4.1.2, 9.7.4.1.6)."""
+    """Sends opcodes out of order, and payload lengths that are wrong for them (9.7.4.1.2, 9.7.4.1.6)."""
     full, short = bytes(MTU), b"abcd"
     wrong = {
         "SEND Middle first": [(SEND_MIDDLE, full)], "SEND Last first": [(SEND_LAST, short)],
@@ -433,7 +434,7 @@ EFFECTIVE = {"RC": set(RC_REQUESTS), "UC": set(range(12)), "UD": {SEND_ONLY, SEN
 
 
 def opcodes_dead(lab):
-    """All opcodes, sent to QPs in states that accept none."""
+    """Sends all opcodes to QPs in states that accept none."""
     for kind in SERVICE:
         for state in ("RESET", "INIT", "ERR"):
             what = f"{kind} in {state}"
@@ -450,7 +451,7 @@ def opcodes_dead(lab):
 
 
 def opcodes_ineffective(lab):
-    """All opcodes that are wrong for this QP, and responses to requests that it never sent."""
+    """Sends all opcodes that are wrong for a QP, and responses to requests that it never sent."""
     for kind, service in SERVICE.items():
         for state in TAKING[kind]:
             what = f"{kind} in {state}"
@@ -474,7 +475,7 @@ def opcodes_ineffective(lab):
 
 
 def opcodes_effective(lab):
-    """The opcodes of the QP's own service, each sent to a new QP."""
+    """Sends the opcodes of the QP's own service, each to a new QP."""
     for state in TAKING["RC"]:
         for op, (answer, syndrome) in RC_REQUESTS.items():
             qp = Qp(lab, "RC", state)
@@ -508,7 +509,7 @@ def congestion(lab):
 
 
 def responses(lab):
-    """Unexpected responses to a QP that has requests outstanding."""
+    """Sends unexpected responses to a QP that has requests outstanding."""
     def waiting():
         qp = Qp(lab, "RC")
         lab.target.ask("poll")
@@ -591,7 +592,7 @@ def crossed(lab):
 
 
 def noise(lab):
-    """Random bytes after a valid BTH, and only random bytes; the ICRC is correct."""
+    """Sends random bytes after a valid BTH, and only random bytes; the ICRC is correct."""
     random.seed(4711)
     for kind, service in SERVICE.items():
         qp = Qp(lab, kind)

@@ -63,14 +63,17 @@ static void sq_indices(void)
 		ahead[1] = a.sqr.entries + 1;
 		for (i = 0; i < COUNT(ahead); i++) {
 			connect_ends(&a, &b);
-			/* first post a valid request, so that an index lower by one exists */
+			/*
+			 * post a valid request first: ahead[0] then takes the producer index back
+			 * to before this request
+			 */
 			good_wqe(&a, &b, 1);
 			publish(&a);
 			store(&a.sqr.hdr->prod, load(&a.sqr.hdr->prod) + ahead[i]);
 			ring_sq(&a);
 			/*
-			 * the index that is lower by one is still valid if the request has not
-			 * completed: then the QP need not enter the error state
+			 * ahead[0] gives a valid index if the request has not completed: then the
+			 * QP need not enter the error state
 			 */
 			if (i || load(&a.sqr.hdr->cons) == load(&a.sqr.hdr->prod) + 1)
 				wait_broken(&a, "producer index out of range");

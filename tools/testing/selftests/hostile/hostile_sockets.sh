@@ -30,7 +30,7 @@ send=$LAB_SRC/selftests/hostile/hostile_sockets.py
 
 report python3 -B "$send" privileged $ip4 $ip6
 report setpriv --reuid 65534 --regid 65534 --clear-groups python3 -B "$send" refused $ip4 $ip6
-# root, but without the capability
+# root without CAP_NET_RAW is also refused
 report setpriv --bounding-set -net_raw --inh-caps -net_raw python3 -B "$send" refused $ip4 $ip6
 # A socket keeps the privilege of the program that opened it.
 report python3 -B "$send" inherited $ip4 $ip6

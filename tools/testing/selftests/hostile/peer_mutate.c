@@ -65,7 +65,7 @@ static volatile sig_atomic_t stop;
 
 static uint64_t rnd(void)
 {
-	/* splitmix64: repeats for a seed */
+	/* splitmix64: the same seed gives the same numbers */
 	uint64_t z = state += 0x9e3779b97f4a7c15ULL;
 
 	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;

@@ -78,7 +78,7 @@ struct nhcadv_channel_info channel_info(struct channel *c);
 bool poll_done(struct ibv_cq_ex *cq, struct done *d);
 struct done wait_done(struct ibv_cq_ex *cq, const char *what);
 
-/* The next completion must be that of @wr_id, successful, and of this kind. */
+/* The next completion must be that of @wr_id, successful, and of kind @kind. */
 struct done expect(struct ibv_cq_ex *cq, enum nhcadv_wc_kind kind, uint64_t wr_id,
 		   const char *what);
 

@@ -14,7 +14,7 @@
 
 # ---- recipe: two namespaces, a device each
 setup() {
-	# Set this once, before another namespace exists. From then on a device is visible in only one
+	# Set the exclusive mode once, before another namespace exists. From then on a device is visible in only one
 	# namespace.
 	rdma system set netns exclusive
 	modprobe -a nhca ib_uverbs rdma_ucm

@@ -489,7 +489,7 @@ no_namespaces() {
 }
 
 exclusive() {
-	# The kernel allows this only after it has destroyed the namespaces of earlier tests.
+	# The kernel allows the exclusive mode only after it has destroyed the namespaces of earlier tests.
 	becomes '*exclusive*' no_namespaces && ip netns add ns_ex || return
 	veth ex && device_add nhca_ex ex || return
 	rdma dev set nhca_ex netns ns_ex || return

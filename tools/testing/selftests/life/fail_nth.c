@@ -749,7 +749,10 @@ static void nl_drain(void)
 		;
 }
 
-/* The reply may be ENOBUFS although the kernel has made the device, so check that it exists. */
+/*
+ * The reply may be ENOBUFS although the kernel has made the device, so check whether the device
+ * exists.
+ */
 static int link_add(void)
 {
 	char buf[256] = {};
@@ -880,7 +883,10 @@ static int connect_once(void)
 	CM(rdma_resolve_route(client, 1000));
 	CM(cm_wait(RDMA_CM_EVENT_ROUTE_RESOLVED, NULL));
 	if (!ret && client->verbs != dev.ctx) {
-		/* librdmacm uses its own context of the same device */
+		/*
+		 * librdmacm uses its own context of the same device, for which the CQs of dev.ctx
+		 * are not valid
+		 */
 		attr.send_cq = attr.recv_cq = NULL;
 		attr2.send_cq = attr2.recv_cq = NULL;
 	}

@@ -62,7 +62,7 @@ if [ "$NODE" = 1 ]; then
 	}
 	judge "one host" nhca_same_host nhca_key_opened nhca_key_revoked
 
-	# no request of this program is executed
+	# this program posts requests only in the error state, so none is executed
 	begin
 	verbs_api "flush in the error state" > "$LIB_TMP/flush" 2>&1 || {
 		notok "requests are flushed" "see verbs_api.sh"

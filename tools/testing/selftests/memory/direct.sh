@@ -61,8 +61,8 @@ else
 	notok "debugfs shows no region and pool of an ended process" "$(cat /sys/kernel/debug/nhca/stores)"
 fi
 
-# Files of a file system. The file system can be frozen and unmounted afterwards, because no write
-# to it is still in progress.
+# Test files of a file system. It must be possible to freeze and unmount the file system afterwards, because no write to
+# it is in progress any more.
 mnt=$LIB_TMP/files
 if [ -z "$FILES" ]; then
 	echo "# files of a file system are in the variant files"
@@ -85,7 +85,7 @@ report direct_write "$good" "$bad" $((${ROUNDS:-200} / 4)) acknowledged
 report direct_write "$good" "$bad" $((${ROUNDS:-200} / 4)) "own READs and receives end"
 echo N > $insist
 
-# A disk is removed while a process writes to it: its WRITE fails.
+# A disk is removed while a process writes to it: the WRITE must fail.
 write_forever "$files" "$bad" sync
 echo 0 > $NULL_DISKS/files/power
 ended $WRITER 20
@@ -95,7 +95,7 @@ else
 	notok "a disk can be removed while it is written" "status $JOB_STATUS, $(tail -1 "$LIB_TMP/forever")"
 fi
 
-# A process that is killed while it writes leaves nothing behind.
+# A process that is killed while it writes must leave nothing behind.
 write_forever "$good" "$bad"
 kill -KILL $WRITER
 ended $WRITER 20

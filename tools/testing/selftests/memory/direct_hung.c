@@ -76,7 +76,7 @@ static bool good_works(struct pair *p)
 
 /*
  * While the disk hangs, regions of another disk and pool work, and can be deregistered.  The region
- * of the disk ends when the disk works again, and the disk then has all acknowledged bytes.
+ * of the hung disk ends when this disk works again, and the disk then has all acknowledged bytes.
  */
 static bool hangs(struct pair *p, unsigned int flags)
 {

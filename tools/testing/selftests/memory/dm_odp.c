@@ -315,7 +315,7 @@ static bool odp_prefetch(struct pair *p)
 	return true;
 }
 
-/* A region larger than the machine's memory, of which few pages are used. */
+/* A region larger than the machine's memory, of which few pages are used, must pin no page. */
 static bool odp_big(struct pair *p)
 {
 	struct ibv_mr *mr;

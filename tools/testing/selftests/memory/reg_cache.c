@@ -349,7 +349,7 @@ static bool reuse(struct pair *p)
 	return true;
 }
 
-/* With a limit of pinned memory that is less than the working set, everything works. */
+/* With a limit of pinned memory that is less than the working set, all writes must succeed. */
 static bool small_limit(struct pair *p)
 {
 	unsigned long mib = number("WORKING_SET", 160), i, round;
@@ -378,7 +378,7 @@ static bool small_limit(struct pair *p)
 	return true;
 }
 
-/* After the idle time, registrations without users are not pinned any more; those in use are. */
+/* After the idle time, unused registrations must be unpinned, and those in use must stay. */
 static bool idle(struct pair *p)
 {
 	struct nhcadv_reg_cache_info i;
@@ -437,7 +437,7 @@ static bool arguments(struct pair *p)
 	bad.idle_ms = 0;
 	REQUIRE(nhcadv_set_reg_cache(dev.pd, &bad) == EINVAL, "a bad time");
 
-	/* a registration with more rights is another one, because the first lacks local write */
+	/* local write access needs another registration, because the first one lacks this right */
 	a = nhcadv_reg_cached(dev.pd, m, SIZE / 2, 0);
 	b = nhcadv_reg_cached(dev.pd, m, SIZE / 2, IBV_ACCESS_LOCAL_WRITE);
 	REQUIRE(a && b && a != b, "rights");

@@ -318,7 +318,7 @@ static bool zero_based(struct pair *p)
 	return true;
 }
 
-/* A SEND from a to b that invalidates @key */
+/* Send a message from end a to end b that invalidates @key. */
 static bool send_inv(struct pair *p, uint32_t key)
 {
 	struct ibv_sge sge = sge_of(&p->a, 0, 100);

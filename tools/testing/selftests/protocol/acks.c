@@ -215,7 +215,10 @@ static bool drain(struct pair *p)
 	return by_no_timer(p, (struct pair_opts){}, drain_waits);
 }
 
-/* The only packet of an unsignaled request is lost, by a fault that acks.sh has set. */
+/*
+ * The only packet of an unsignaled request is lost, by a fault that acks.sh has set. The requester
+ * must send the packet again, although no consumer waits for the request.
+ */
 static bool lost(struct pair *p)
 {
 	uint64_t end = clock_ns(CLOCK_MONOTONIC) + wait_s * 1000000000ULL;

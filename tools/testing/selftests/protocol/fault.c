@@ -385,7 +385,7 @@ static bool refused(struct pair *p)
 
 /*
  * A READ is followed by a WRITE that is refused.  The READ response is lost, and a responder in the
- * error state cannot repeat it.
+ * error state cannot repeat it. So the READ completes with the error of the WRITE's NAK.
  */
 static bool answer_and_refusal_lost(struct pair *p)
 {

@@ -614,7 +614,7 @@ static void recover(void)
 	channel_meet(&ch);
 	write_goes(0, LONGER, "write after a recovery");
 
-	/* a packet with an rCxt from before the recovery is sent to the new channel */
+	/* a packet with an rCxt from before the recovery must be dropped by the new channel */
 	if (!client)
 		tell(&old, sizeof(old));
 	else

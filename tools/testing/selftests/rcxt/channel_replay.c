@@ -433,7 +433,7 @@ static void late(void)
 	before = drops_now(&ch, NULL);
 	meet(++step);
 	if (client) {
-		/* the record has all packets that were sent */
+		/* the record must have all packets that were sent */
 		if (replay("late") != packets_of(&t))
 			die("other packets were recorded than were sent");
 		expect_transfer(ch.scq, NHCADV_WC_WRITE, 3, t.local_rcxt, t.tid, "late write");
