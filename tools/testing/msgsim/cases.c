@@ -257,9 +257,7 @@ static void send_fifo(uint64_t seed)
 	world_close();
 }
 
-/*
- * The program does not poll, and a delay keeps all lanes busy: the CQs must hold all completions.
- */
+/* A delay keeps all lanes busy. The CQs must hold all completions until the program polls. */
 static void completion_queue(uint64_t seed)
 {
 	uint32_t done = 0, i, round;
@@ -634,9 +632,7 @@ static void *waiter(void *arg)
 	return NULL;
 }
 
-/*
- * A thread sleeps. Another thread handles its event, but polls 0 entries: the first must wake up.
- */
+/* A thread sleeps and must wake up when another thread handles its event but polls 0 entries. */
 static void two_threads(uint64_t seed)
 {
 	struct nhcadv_msg_completion wc;
