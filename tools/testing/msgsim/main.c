@@ -8,8 +8,8 @@
  *				run random histories with seeds from FIRST on; stop after COUNT
  *				histories, SECONDS seconds, or 5 failures
  *	msgsim seed SEED	run the random history of one seed
- *	msgsim poll		measure the time of a poll with 1 and with 1,000 idle peers, and with 20
- *				and with 20,000 waiting moves
+ *	msgsim poll		measure the time of a poll with 1 and with 1,000 idle peers, and
+ *				with 20 and with 20,000 waiting moves
  */
 #include <stdio.h>
 #include <stdlib.h>

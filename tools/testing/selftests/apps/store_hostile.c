@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A client and a server of nhca-store that send wrong messages:
- *   store_hostile client SERVER	requests that a server must refuse, to the exports "disk", which
- *				may be written, and "odd", which may be read
- *   store_hostile server		answers each connection with another wrong reply, on port 4799
- *   store_hostile replies	number of these replies
+ *   store_hostile client SERVER	sends requests that a server must refuse, to the
+ *				exports "disk", which may be written, and "odd", which may
+ *				be read
+ *   store_hostile server	answers each connection with a different wrong reply, on port
+ *				4799
+ *   store_hostile replies	prints how many wrong replies there are
  */
 #include <endian.h>
 #include <errno.h>

@@ -30,7 +30,8 @@ report fail_nth
 # On this kernel the creation and removal of a device takes a second and thousands of allocations, so fail only every
 # STRIDE-th allocation.
 report fail_nth -D -s "${STRIDE:-499}"
-# The checkers of this kernel also allocate memory, and not always at the same place. So one pass misses some allocations.
+# The checkers of this kernel also allocate memory, and not always at the same place. So one pass misses some
+# allocations of the driver.
 for _ in 1 2 3; do
 	report fail_nth -K "$(module_file kverbs)"
 done

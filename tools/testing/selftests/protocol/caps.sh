@@ -23,8 +23,8 @@ capture() {
 	barrier
 }
 
-# judge NAME no-icrc|whole: each captured packet must have a correct checksum: with "no-icrc" most have no ICRC but a UDP
-# checksum, with "whole" all have an ICRC
+# judge NAME no-icrc|whole: each captured packet must have a correct checksum: with "no-icrc" most packets have no ICRC
+# but a UDP checksum, with "whole" all packets have an ICRC
 judge() {
 	local name=$1 wanted=$2 found
 	barrier
