@@ -16,8 +16,8 @@
 #define GRH		40		/* bytes that a UD receive has before the message */
 #define IWARP_PORTS	1000		/* distance from the port of peers.h to that of rdma_cm */
 
-static struct ibv_ah *peer_ah;		/* for UD */
-static struct rdma_cm_id *listener;	/* of the passive end of iWARP */
+static struct ibv_ah *peer_ah;		/* destination of the UD queue pairs */
+static struct rdma_cm_id *listener;	/* listener of the passive end of iWARP */
 static struct sockaddr_storage iwarp_at;
 
 static bool is_iwarp(void)

@@ -67,7 +67,7 @@ static struct ibv_comp_channel *channel;
 static struct ibv_cq *send_cq, *recv_cq;
 static struct ibv_qp *qps[QPS_MAX];
 static struct address remote[QPS_MAX];
-static uint32_t receives;	/* of each queue pair */
+static uint32_t receives;	/* number of receives of each queue pair */
 static uint32_t outstanding[QPS_MAX], silent[QPS_MAX], credit[QPS_MAX], owed[QPS_MAX], done_of[QPS_MAX];
 static double jain;		/* fairness of the queue pairs halfway through the stream */
 static uint8_t *memory;

@@ -81,7 +81,7 @@ struct sim_link {
 };
 
 struct sim_device {
-	struct ibv_context context;	/* first */
+	struct ibv_context context;	/* must be the first member */
 	uint32_t host, index;
 	union ibv_gid gid;
 	uint32_t mtu;
@@ -165,7 +165,7 @@ struct sim_rcxt {
 	uint32_t index, key, tid, total, segment, missing;
 	enum sim_rcxt_state state;
 	uint64_t pvo, cookie, zcopy, target;
-	uint32_t number, parts;		/* third-party requests */
+	uint32_t number, parts;		/* for third-party requests only */
 	uint64_t map[4];
 	uint8_t notify;
 	bool noticed;
@@ -173,7 +173,7 @@ struct sim_rcxt {
 
 struct sim_wqe {
 	uint64_t wr_id;
-	enum nhcadv_wc_kind done;	/* NHCADV_WC_LOCAL */
+	enum nhcadv_wc_kind done;	/* kind of its completion */
 	enum { WQE_PACKET, WQE_WRITE, WQE_AGAIN, WQE_READ, WQE_CANCEL, WQE_PROBE, WQE_FENCE,
 	       WQE_MOVE, WQE_MOVE_AGAIN } op;
 	struct sim_ah *ah;
@@ -190,21 +190,21 @@ struct sim_sending {
 	struct list_node node;
 	bool answer;
 	uint64_t wr_id;
-	uint32_t index;			/* in the send FIFO */
+	uint32_t index;			/* index of its work request in the send FIFO */
 	uint64_t local, from, to, zcopy;
 	uint32_t next, left;
 	struct sim_packet head;
 };
 
 struct sim_cq {
-	struct ibv_cq cq;		/* first */
+	struct ibv_cq cq;		/* must be the first member */
 	struct ibv_wc *entries;
 	uint32_t room, first, count;
 	bool armed;
 };
 
 struct sim_channel {
-	struct ibv_qp_ex qpx;		/* first */
+	struct ibv_qp_ex qpx;		/* must be the first member */
 	struct nhcadv_qp_ex dv;
 	struct list_node node;
 	struct sim_device *dev;
@@ -300,14 +300,14 @@ void sim_recover(struct sim_device *dev);
 /* ---- sim_verbs.c ---- */
 
 struct sim_ah {
-	struct ibv_ah ah;		/* first */
+	struct ibv_ah ah;		/* must be the first member */
 	uint32_t id;
 	union ibv_gid gid;
 };
 
 /* Job memory on a host; its index is the upper bits of its PVO */
 struct sim_memory {
-	struct nhcadv_job_mem mem;	/* first; of the first handle */
+	struct nhcadv_job_mem mem;	/* must be the first member; the first handle */
 	uint8_t *bytes;
 	uint32_t host, key, handles;
 	unsigned int access;

@@ -50,7 +50,7 @@ struct op {
 struct slot {
 	uint8_t *bytes;
 	bool used, frozen;
-	uint64_t seed;			/* of the bytes of a frozen slot */
+	uint64_t seed;			/* seed of the bytes of a frozen slot */
 };
 
 /* State of the connection of a node to another node */

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: nhca-store copies the right bytes from and to files and disks, refuses what is not allowed, and survives its clients
+# purpose: nhca-store copies the right bytes from and to files and disks, refuses what is not allowed, and works after clients were killed or lost
 # tier: check
 # lab: --nodes 2 --packages dmsetup,e2fsprogs,xfsprogs --timeout 400
 # lab rxe: --nodes 2 --driver 1=nhca,2=rxe --packages dmsetup,e2fsprogs,xfsprogs --timeout 400 --env KEEP_LINK=1

@@ -40,7 +40,7 @@
 struct shared {
 	volatile uint64_t rounds;	/* counted by the bystander */
 	volatile double longest_alone;	/* its longest wait for a completion, before the attacks */
-	volatile double longest;	/* its longest wait since then */
+	volatile double longest;	/* its longest wait since the attacks began */
 	volatile bool stop;
 	pid_t bystander;
 	char why[320];			/* the first failure of the current attack */

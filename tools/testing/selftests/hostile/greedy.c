@@ -33,7 +33,7 @@
 #define MEMBERS		4096
 #define READ_TOTAL	(1u << 20)	/* 16,384 packets of 64 bytes: the maximum */
 #define DEFER_QPS	60
-#define DEFER_PACKETS	256	/* maximum that a QP defers */
+#define DEFER_PACKETS	256	/* maximum number of packets that a QP defers */
 #define DEFER_BYTES	984	/* with the GRH 1,024: a page has room for four */
 #define WRITERS		16
 #define WRITE_BYTES	(60u << 10)

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: packets mutated in the middle of traffic change no byte of data, and end no connection if their PSN is outside its window
+# purpose: packets mutated in the middle of traffic change no byte of data, and end no connection if their PSN is outside the connection's window
 # tier: check
 # lab: --nodes 2 --timeout 400
 # lab rxe: --nodes 2 --driver 1=nhca,2=rxe --timeout 400

@@ -44,7 +44,7 @@
 #define TEMPLATES	1024
 #define LARGEST		9600
 #define BATCH		32
-#define WINDOW		0x8000	/* PSNs on each side of the last one seen */
+#define WINDOW		0x8000	/* PSNs on each side of the last PSN seen */
 #define FLOWS		4096	/* table of PSNs, by the low bits of the QPN */
 #define NO_ICRC		8	/* capability bit: no ICRC, only a UDP checksum */
 /* source MAC address of packets sent by this program, which must not become templates */

@@ -62,7 +62,7 @@ static struct ibv_wq *a_wq;
 static struct ibv_rwq_ind_table *a_table;
 static struct ibv_flow *a_flow;
 static struct nhcadv_job_mem *a_mem;
-static struct ibv_cq *cq;	/* of all queue pairs of the tests */
+static struct ibv_cq *cq;	/* CQ of all queue pairs of the tests */
 static struct ibv_qp *raw_qp, *ud_qp;
 static struct ibv_xrcd *xrcd;
 static struct ibv_wq *wq;

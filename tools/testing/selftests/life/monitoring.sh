@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: node_exporter, ibstat and sysfs show the packets and bytes that a capture has, and what they show of rdma_rxe
+# purpose: node_exporter, ibstat and sysfs show the packets and bytes of a capture, and the same metrics as for rdma_rxe
 # tier: long
 # lab: --nodes 2 --packages prometheus-node-exporter,infiniband-diags,collectl --timeout 300
 # lab bookworm: --nodes 2 --release bookworm --packages prometheus-node-exporter,infiniband-diags,collectl --timeout 300

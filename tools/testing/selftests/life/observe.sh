@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: rdma resource and nhcatop show queue pairs, keys and channels in use, and what is wrong with them
+# purpose: rdma resource and nhcatop show queue pairs, keys and channels in use, and their problems
 # tier: check
 # lab: --nodes 2 --timeout 300
 # lab bookworm: --release bookworm --nodes 2 --timeout 400

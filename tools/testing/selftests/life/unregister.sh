@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: the removal of a netdev under traffic removes its device, and processes get an event; smaller changes end no transfer
+# purpose: the removal of a netdev under traffic removes its device, and processes get an event; changes of its MTU, name, state or addresses end no transfer
 # tier: check
 # lab: --nodes 2 --timeout 400 --env ROUNDS=2
 # lab long: --nodes 2 --timeout 3600 --env ROUNDS=50

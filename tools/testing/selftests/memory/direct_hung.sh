@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: a disk that hangs delays only the processes that have regions of it, and these end when it works again
+# purpose: a disk that hangs delays only the processes that have regions of it; these processes end when the disk works again
 # tier: long
 # lab: --nodes 1 --cpus 2 --packages dmsetup,e2fsprogs,xfsprogs --timeout 300
 # lab debug: --nodes 1 --cpus 2 --packages dmsetup,e2fsprogs,xfsprogs --kernel debug --timeout 900

@@ -48,7 +48,7 @@ struct region {
 struct window {
 	struct ibv_mw *mw;
 	bool type2;
-	struct region *region;	/* to which it is bound, or NULL */
+	struct region *region;	/* the region to which it is bound, or NULL */
 	int access;
 	uint64_t at, len;
 };

@@ -11,7 +11,7 @@ const char * const ending_names[ALL_ENDINGS] = {
 };
 
 static struct {
-	struct channel c[2];	/* of the sender and of its peer */
+	struct channel c[2];	/* channels of the sender and of its peer */
 	enum ending ending;
 	uint32_t at[RCXTS], length[RCXTS], tid;
 	bool returned[RCXTS];

@@ -34,7 +34,7 @@ struct message {
 struct lane {
 	enum ibv_qp_type type;
 	enum ending ending;
-	struct ibv_qp *a, *b;		/* of the sender and of its peer */
+	struct ibv_qp *a, *b;		/* QPs of the sender and of its peer */
 	struct ibv_cq *acq, *bcq;
 	struct ibv_ah *ah;
 	struct ibv_mr *out_mr, *in_mr;

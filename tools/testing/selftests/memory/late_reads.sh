@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: a buffer is not read any more after a completion of any status, or the deregistration of its region, has returned it
+# purpose: a buffer is not read any more after a completion with any status, or the deregistration of its region, has returned the buffer
 # tier: check
 # lab: --nodes 1 --cpus 2 --timeout 900
 # lab debug: --machine uml --nodes 1 --cpus 2 --kernel debug --timeout 3600

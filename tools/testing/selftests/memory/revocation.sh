@@ -71,7 +71,7 @@ everything() {
 	keys -m dereg -n $((40 * count)) -s 300000 -q 4 -B
 }
 
-# COUNT=500 makes 1,000,000 invalidations.
+# With COUNT=500, everything() makes 1,000,000 invalidations.
 leak_snapshot
 if [ "$many" = 0 ]; then
 	everything

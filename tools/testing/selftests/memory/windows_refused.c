@@ -7,7 +7,7 @@
 struct bad_bind {
 	const char *what;
 	enum { ANY, NO_BIND_RIGHT, NO_LOCAL_WRITE, ZERO_REGION, OTHER_PD, GONE } region;
-	int64_t off;		/* from the beginning of the region */
+	int64_t off;		/* offset from the beginning of the region */
 	uint64_t len;
 	int access;
 	bool only_2;

@@ -29,7 +29,7 @@ struct command {
 	uint16_t core_resp_len;
 	const void *drv;
 	uint16_t drv_len;
-	uint16_t resp_len;	/* of the driver's response */
+	uint16_t resp_len;	/* length of the driver's response */
 };
 
 static uint8_t drv_buf[512], resp_buf[512];

@@ -49,7 +49,7 @@ struct rule {
 		return fail("ibv_create_flow: %s", strerror(errno));		\
 } while (0)
 
-extern int far;		/* AF_PACKET on far0 */
+extern int far;		/* AF_PACKET socket on far0 */
 extern uint8_t far_mac[ETH_ALEN], near_mac[ETH_ALEN];
 
 int far_socket(int family, int type, int protocol);

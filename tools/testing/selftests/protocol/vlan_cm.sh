@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: rdma_cm connects to and from the addresses of VLANs, over IPv4 and IPv6, on one host and between two
+# purpose: rdma_cm connects to and from the addresses of VLANs, over IPv4 and IPv6, on one host and between two hosts
 # tier: check
 # lab: --nodes 2 --timeout 300
 # lab interop-server: --nodes 2 --driver 1=nhca,2=rxe --timeout 300

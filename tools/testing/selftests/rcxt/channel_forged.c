@@ -78,7 +78,7 @@ static uint32_t step, seed = 1, count = 500;
 static uint32_t others;			/* number of another job */
 static struct nhcadv_job_mem *readable, *others_mem;
 static struct {
-	uint64_t readable, others;	/* PVOs */
+	uint64_t readable, others;	/* PVOs of these two registrations */
 } more;
 
 /* ---- the attacker ---- */

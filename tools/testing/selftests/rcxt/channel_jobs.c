@@ -28,7 +28,7 @@
 /* Shared by both processes of a side */
 static struct {
 	uint32_t steps[2];
-	struct address here, there;	/* of the first job's channel */
+	struct address here, there;	/* both ends of the first job's channel */
 } *shared;
 
 static struct channel ch;

@@ -22,8 +22,8 @@
 #define PIECES		9		/* buffers of a packet */
 #define ASK_MS		20		/* time without a completion until the next probe */
 #define GIVE_UP_S	120
-#define NAME		0xfeedfacecafe0000	/* plus tid: what the initiator asks for */
-#define AT		64		/* place of the bytes in the memory of both ends */
+#define NAME		0xfeedfacecafe0000	/* plus tid: names the bytes of a read */
+#define AT		64		/* offset of the bytes in the memory of both ends */
 
 enum what { PARTS = 1, TO_FRAMES, ASK, FROM_MEMORY, QUIT };
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: 100,000 rCxts are in use at the same time on 64 channels, for 64 bytes each and the bitmaps that they need
+# purpose: 100,000 rCxts are in use at the same time on 64 channels, and take 64 bytes each plus the bitmaps that they need
 # tier: long
 # lab: --machine uml --nodes 2 --timeout 400
 # lab qemu: --nodes 2 --timeout 1200

@@ -28,8 +28,8 @@
 #define MESSAGES	32
 #define MAX_JOINED	40
 
-extern bool no_icrc;		/* no ICRC */
-extern uint32_t mark;		/* in the place of the ICRC */
+extern bool no_icrc;		/* packets have no ICRC */
+extern uint32_t mark;		/* value in the place of the ICRC */
 extern bool summed;		/* a UDP checksum beside the ICRC, so that GRO may merge packets */
 extern uint32_t joined;	/* packets of a GSO batch, at most MAX_JOINED; needs no_icrc */
 extern struct sockaddr_storage peer;
