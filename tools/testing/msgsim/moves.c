@@ -498,7 +498,7 @@ static void revoked(uint64_t seed)
 	finish(1000);
 }
 
-/* A target without a route costs little, and becomes allowed when there is a route. */
+/* A target without a route costs few address handles. Moves to it work when a route exists. */
 static void no_route(uint64_t seed)
 {
 	uint8_t bytes[NHCADV_MSG_MAX_ADDRESS];

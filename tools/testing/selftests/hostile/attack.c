@@ -75,7 +75,7 @@ static void poll_rate_measure(void)
 	poll_rate = polls / seconds;
 }
 
-/* Print what the driver says about the bystander's queue pairs. */
+/* Print what the driver shows about the bystander's queue pairs. */
 static void qps_print(void)
 {
 	char command[80];

@@ -288,7 +288,7 @@ vlan_gids() {
 gid0() {
 	veth gz && device_add nhca_gz gz && device_add nhca_gzp gzp || return
 	becomes '' ip -6 addr show dev gz tentative && becomes '' ip -6 addr show dev gzp tentative || return
-	# Another link-local address, so that there is still a route.
+	# Replace the link-local address by another one, so that there is still a route.
 	ip -6 addr flush dev gz scope link
 	ip -6 addr add fe80::77/64 dev gz nodad
 	log_mark
@@ -342,7 +342,7 @@ enslaved() {
 	ip link del "$master"
 }
 
-# transfer NETDEV IP: verified transfers of the device nhca_NETDEV with itself
+# transfer NETDEV IP: run verified transfers from the device nhca_NETDEV to itself
 transfer() {
 	local gid
 	gid=$(gid_of "nhca_$1" "$2") || return

@@ -182,7 +182,7 @@ static bool rounds(struct pair *p)
 	return true;
 }
 
-/* Each way to change memory.  Each is done after a write, so that a registration exists. */
+/* Change memory in each possible way, each time after a write, so that a registration exists. */
 static bool changes(struct pair *p)
 {
 	int fd = memfd_create("reg_cache", 0);

@@ -192,7 +192,10 @@ static void close_key(struct lane *lane)
 	}
 }
 
-/* Return: true if the first and the last word in memory belong to different messages. */
+/*
+ * Return: true if the first and the last word in memory belong to different messages, so the
+ * invalidation came in the middle of a message.
+ */
 static bool caught(const struct lane *lane)
 {
 	return !opt.reads && opt.size >= 16 &&

@@ -65,7 +65,7 @@ everything() {
 	fi
 	keys -m all -n $((80 * count)) -s 65536 -B
 	keys -m all -n $((80 * count)) -s 8000 -B
-	# Small messages on many queue pairs, and long messages on few.
+	# Test small messages on many queue pairs, and long messages on few.
 	keys -m type1 -n $((120 * count)) -s 64 -q 16 -B
 	keys -m type2 -n $((40 * count)) -s 1000000 -q 2 -B
 	keys -m dereg -n $((40 * count)) -s 300000 -q 4 -B

@@ -361,7 +361,7 @@ static bool remote_invalidate(struct pair *p)
 	return true;
 }
 
-/* Keys that a peer must not invalidate: it gets an error, and the windows stay open. */
+/* A peer that invalidates one of these keys must get an error, and the windows must stay open. */
 static bool remote_refused(struct pair *p)
 {
 	struct ibv_mw *one = new_window(IBV_MW_TYPE_1), *two = new_window(IBV_MW_TYPE_2);

@@ -10,7 +10,7 @@
 PCAP=$LIB_TMP/pcap
 SWITCH=/sys/module/nhca/parameters/insist_icrc
 
-# Capture what this node sends. Received packets are visible only as merged batches.
+# Capture only what this node sends, because received packets are visible only as merged batches.
 capture() {
 	local tries
 	tcpdump -i "$NETDEV" -s 0 -B 16384 -U -Z root -Q out -w "$PCAP" udp port 4791 \

@@ -267,7 +267,7 @@ static void post_one(uint32_t q, uint32_t k)
 
 	switch (op_of(k)) {
 	case SEND:
-		/* unreliable messages are recognized by their number */
+		/* the immediate value identifies an unreliable message to the receiver */
 		wr.opcode = opt.type != IBV_QPT_RC || k & 8 ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND;
 		break;
 	case WRITE:
