@@ -133,7 +133,7 @@ bool missing(const char *what);
 
 uint64_t clock_ns(clockid_t clock);
 
-/* Write a pattern that differs by byte and by @seed, so that a misplaced byte shows. */
+/* Write a pattern that differs by byte and by @seed, so that filled() detects a misplaced byte. */
 void fill(uint8_t *p, size_t len, uint32_t seed);
 
 bool filled(const uint8_t *p, size_t len, uint32_t seed);

@@ -76,7 +76,10 @@ static void open_channel(void)
 
 /* ---- local checks ---- */
 
-/* A job number belongs to its first user, on each host where the job is. */
+/*
+ * A job number belongs to the user who used it first, on each host where the job is, so that
+ * another user's process must not open channels or memory of the job.
+ */
 static void doors(void)
 {
 	struct ibv_cq *cq = ibv_cq_ex_to_cq(ch.scq);

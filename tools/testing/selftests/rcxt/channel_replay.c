@@ -564,7 +564,10 @@ static void legacy_file(struct legacy *l, const char *mode)
 	must(!fclose(file));
 }
 
-/* The channel is closed, and its pages belong to a new channel of another user. */
+/*
+ * Replay after the channel is closed, first while another user's channel owns its pages, then while
+ * this process has a new channel.
+ */
 static void ended(void)
 {
 	uint32_t old = ch.here.qpn;

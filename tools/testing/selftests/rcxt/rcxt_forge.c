@@ -489,7 +489,7 @@ static enum kind kind_named(const char *name)
 	return KINDS;
 }
 
-/* Options with a number */
+/* Set the field that belongs to the option @letter to the number @text. */
 static bool option(int letter, const char *text)
 {
 	static const struct {
