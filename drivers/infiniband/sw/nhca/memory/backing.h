@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Regions of a backing.  A backing supplies the bytes of a region: it brings them into memory when
- * an operation needs them, and removes them afterwards.  The backings of direct/ have the bytes on
- * a disk.
+ * Regions of a backing.  A backing supplies the bytes of a region: the backing brings the bytes
+ * into memory when an operation needs them, and removes them afterwards.  The driver's only
+ * backings are those of direct/, whose bytes are in a file or on a block device ("the disk").
  *
- * A call of a backing names a requester or responder, by its struct nhca_fault, and the operation,
- * by a number that this requester or responder uses only once.  So a backing can keep the bytes of
- * each operation apart from those of other operations.
+ * Two parameters of a backing's functions name the operation that needs the bytes: the struct
+ * nhca_fault of the requester or responder (the owner) that executes the operation, and a number
+ * that this owner uses for no other operation.  So a backing can separate the bytes of each
+ * operation from those of other operations.
  */
 #ifndef NHCA_BACKING_H
 #define NHCA_BACKING_H
@@ -19,10 +20,10 @@
 struct nhca_backing;
 
 /*
- * One packet may write to several SGEs in one block, also to the same bytes.  So if an operation
- * writes, the upper bits of the number that a backing gets identify the SGE: they contain the count
- * of SGEs that follow in the list (nhca_backing_op()).  The backing can then have one copy of the
- * block for each of these SGEs, and gets the bytes in the order of the list.
+ * Several SGEs of one receive may lie in the same block, and may even overlap.  So if an operation
+ * writes, its number also identifies the SGE: the bits from NHCA_OP_SGE_SHIFT on contain the count
+ * of SGEs that come later in the list (nhca_backing_op()).  The backing has one copy of the block
+ * for each of these SGEs, so the bytes of a later SGE can replace those of an earlier one.
  */
 #define NHCA_OP_SGE_SHIFT	56
 
@@ -33,12 +34,12 @@ static inline u64 nhca_backing_whole_op(u64 op)
 }
 
 /**
- * struct nhca_feed - where the current operation of a requester or responder is in a backing
+ * struct nhca_feed - position of a requester or responder (the owner) in a backing
  * @line:    entry in a list of the backing while the owner waits; a lock of the backing protects
  *           @line
  * @backing: the backing that @op to @run belong to; never dereferenced
  * @op:      number of the operation
- * @next:    first block that was not requested yet
+ * @next:    number of the first block that the owner has not requested yet
  * @end:     offset in the region at which the operation ends, in bytes
  * @run:     blocks to request at a time
  * @error:   errno (positive) of a failed I/O request of operation @write_op, or 0; protected by the
@@ -67,8 +68,8 @@ struct nhca_feed {
  *         backing ignores the bytes that the caller writes to the segment until @placed is called
  *         for them.
  *         It is called in a live section, and returns 0; -EAGAIN: the bytes are not in memory, so
- *         the caller must call @want, or @f is NULL; -EACCES: the region is being freed; -EIO: the
- *         bytes cannot be read.
+ *         the caller must call @want; also returned if @f is NULL; -EACCES: the region is being
+ *         freed; -EIO: the bytes cannot be read.
  * @want:  called after @seg has returned -EAGAIN for @off: requests the bytes.  @len: bytes that
  *         the operation still needs from @off on; those after the end of the region are ignored.
  *         It is called in the live section of @seg, and returns -EAGAIN: the function has called
@@ -142,7 +143,7 @@ struct nhca_backing *nhca_mr_backing(struct ib_mr *ibmr);
 
 /**
  * nhca_fault_feed - get the position of a requester or responder in its backing
- * @f: state of the requester or responder
+ * @f: the struct nhca_fault of the requester or responder (the owner); "the state" below
  * Context: any.
  * Return: the position.
  */
@@ -184,8 +185,8 @@ bool nhca_fault_begin(struct nhca_fault *f);
  * nhca_fault_end - end a wait of nhca_fault_begin() or nhca_fault_sync(): the owner tries again
  * @f: the state; the function releases the reference of the wait
  *
- * The owner is resumed unless it has canceled the wait.  If the bytes could not be read, the
- * owner gets the error of nhca_backing_ops.seg() when it tries again.
+ * The owner is resumed unless it has canceled the wait.  If the bytes could not be read,
+ * nhca_backing_ops.seg() returns -EIO when the owner tries again.
  * Context: process or softirq, not in a live section; no lock of the backing held.
  * Return: true if the owner was resumed.
  */
@@ -200,8 +201,10 @@ bool nhca_fault_end(struct nhca_fault *f);
 void nhca_fault_write_op(struct nhca_fault *f, u64 op);
 
 /**
- * nhca_fault_write_begin - count a part of an operation for which nhca_fault_sync() has to wait
+ * nhca_fault_write_begin - count one more part of an operation that must be written to the disk
  * @f: the state
+ *
+ * nhca_fault_sync() waits until nhca_fault_write_end() was called for each part.
  * Context: BH disabled; a lock of the backing may be held.
  */
 void nhca_fault_write_begin(struct nhca_fault *f);

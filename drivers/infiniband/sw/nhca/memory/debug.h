@@ -3,7 +3,7 @@
  * Debugfs files of memory/:
  *
  *   tables     TCE tables in use: page size, ranges, entries, memory
- *   keys       every key: its object, open or closed, its memory
+ *   keys       every key: type, open or closed, device, domain, address range, rights
  *   rkey_refs  remote keys that operations in progress use
  */
 #ifndef NHCA_MEMORY_DEBUG_H

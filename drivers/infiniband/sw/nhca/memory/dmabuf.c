@@ -12,9 +12,9 @@
  *
  * The accesses are between dma_buf_begin_cpu_access() at registration and dma_buf_end_cpu_access()
  * at deregistration.  These functions may sleep, so they cannot be called for each access in
- * softirq.  If an application lets another device access the registered buffer, it must call
- * DMA_BUF_IOCTL_SYNC before and after the RDMA operations that access the buffer, as for its own
- * accesses after mmap().
+ * softirq.  An application that also lets another device read or write the registered buffer must
+ * therefore call DMA_BUF_IOCTL_SYNC before and after the RDMA operations that access the buffer, as
+ * it does for its own accesses after mmap().
  */
 #include <linux/dma-buf.h>
 #include <linux/iosys-map.h>
@@ -31,7 +31,7 @@ MODULE_IMPORT_NS("DMA_BUF");
 
 /**
  * struct nhca_dmabuf - an imported buffer
- * @buf: the buffer; counted; CPU access to it has begun
+ * @buf: the buffer; counted; dma_buf_begin_cpu_access() was called for it
  * @map: its mapping in the kernel
  * @start: kernel address of the region's first byte
  */

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Fast registration: regions of kernel memory.  A consumer maps such a region with ib_map_mr_sg(),
- * and the requester opens it when it executes IB_WR_REG_MR.  A region is mapped, opened and
+ * and the requester opens the region when it executes IB_WR_REG_MR.  A region is mapped, opened and
  * invalidated many times.
  *
- * Pages of PAGE_SIZE are mapped by a range of TCEs, which gets another key with each mapping.
+ * Pages of PAGE_SIZE are mapped by a range of TCEs, which gets another PVO key with each mapping.
  * Pages of another size, and elements of any length (IB_MR_TYPE_SG_GAPS), are mapped by a list
  * (struct nhca_mr_piece).
  *
- * A consumer may map a region that is still open: the consumer has posted a local invalidate, or
- * will post one before the next IB_WR_REG_MR, but does not wait for the completion of the
- * invalidate.  So a region has two ranges or two lists.  ib_map_mr_sg() changes only the range or
- * list that is not open.
+ * A consumer may call ib_map_mr_sg() while the region is still open, because the consumer need not
+ * wait for the completion of the local invalidate that comes before the next IB_WR_REG_MR.  So a
+ * region has two ranges or two lists.  ib_map_mr_sg() changes only the range or list that is not
+ * open.
  */
 #include <linux/log2.h>
 #include <linux/mm.h>
@@ -116,7 +116,7 @@ static bool fast_addr_valid(u64 addr)
 	return addr == (unsigned long)addr && virt_addr_valid((void *)(unsigned long)addr);
 }
 
-/* ib_sg_to_pages() calls this for each page of PAGE_SIZE. */
+/* ib_sg_to_pages() calls this for each page, if the page size of the region is PAGE_SIZE. */
 static int fast_set_tce(struct ib_mr *ibmr, u64 addr)
 {
 	struct nhca_mr *mr = to_nhca_mr(ibmr);
@@ -132,7 +132,7 @@ static int fast_set_tce(struct ib_mr *ibmr, u64 addr)
 	return 0;
 }
 
-/* ib_sg_to_pages() calls this for each page of another size. */
+/* ib_sg_to_pages() calls this for each page, if the page size of the region is not PAGE_SIZE. */
 static int fast_set_piece(struct ib_mr *ibmr, u64 addr)
 {
 	struct nhca_mr *mr = to_nhca_mr(ibmr);
@@ -217,8 +217,8 @@ static int fast_map_pages(struct nhca_mr *mr, struct scatterlist *sgl, int sg_ne
 }
 
 /*
- * Remove the mapping in @next, to which no open key may lead.  Clear its TCEs, and change the key
- * of its range.
+ * Remove the mapping in @next, to which no open L_Key or R_Key leads: clear its TCEs, and change
+ * the PVO key of its range.
  */
 static void fast_unmap(struct nhca_next *next)
 {
@@ -268,7 +268,7 @@ static int fast_check(const struct nhca_mr *mr, const struct nhca_key_user *key_
 	lockdep_assert_held(&mr->next->lock);
 	if (mr->mkey.pd != key_user->pd || mr->mkey.valid)
 		return -EINVAL;
-	/* the consumer chooses the variant, but not the index */
+	/* the consumer may change only the low 8 bits of the key (the variant), not the index */
 	if ((key ^ mr->mkey.key) >> 8)
 		return -EINVAL;
 	if (access & ~NHCA_ACCESS_FAST)
@@ -282,7 +282,10 @@ static int fast_check(const struct nhca_mr *mr, const struct nhca_key_user *key_
 	return 0;
 }
 
-/* If there is a new mapping, it replaces the previous one.  The caller has closed the key. */
+/*
+ * If ib_map_mr_sg() was called after the region was last opened, let its mapping replace the
+ * previous one.  The key of the region is closed.
+ */
 static void fast_take(struct nhca_mr *mr)
 {
 	struct nhca_next *next = mr->next;

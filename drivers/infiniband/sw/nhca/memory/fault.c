@@ -56,8 +56,8 @@ struct fault_want {
  * @lock:        protects all below; taken with BH disabled
  * @resume:      function of the owner; NULL after nhca_fault_free()
  * @arg:         argument of @resume
- * @busy:        the worker is queued, or faults @want in; or a wait that nhca_fault_begin() or
- *               nhca_fault_sync() has begun was not ended by nhca_fault_end()
+ * @busy:        @work waits for a worker or runs; or nhca_fault_begin() or nhca_fault_sync() has
+ *               begun a wait, which nhca_fault_end() has not ended yet
  * @owner_waits: @resume must be called when @busy is cleared; false: the owner has canceled the
  *               request
  * @syncing:     the current wait is one of nhca_fault_sync()
@@ -146,7 +146,7 @@ struct nhca_fault *nhca_fault_alloc(void (*resume)(void *arg), void *arg)
 	return f;
 }
 
-/* Give up the operations in progress: nhca_arr_abandoned() now returns true for their blocks. */
+/* Give up the operations in progress: afterwards nhca_arr_abandoned() is true for their blocks. */
 static void fault_abort(struct nhca_fault *f)
 {
 	lockdep_assert_held(&f->lock);
@@ -449,6 +449,6 @@ int nhca_fault_init(void)
 void nhca_fault_exit(void)
 {
 	destroy_workqueue(nhca_prefetch_wq);
-	/* destroyed second, because the last prefetch of a region may queue odp_reap() here */
+	/* destroyed second, because a prefetch may queue odp_reap() in this workqueue */
 	destroy_workqueue(nhca_fault_wq);
 }

@@ -67,7 +67,7 @@ void nhca_fault_abort(struct nhca_fault *f);
  * nhca_fault_sync - wait for the disk at the end of an operation that has written to a backing
  * @f: the state
  *
- * The owner has handed over all bytes of the operation (nhca_iter_placed()).
+ * Before this call the owner has handed over all bytes of the operation (nhca_iter_placed()).
  * Context: BH disabled, in or out of a live section.
  * Return: 0: the bytes are on the disk, or the region needs no wait (nhca_direct_attr.sync is not
  * set); -EAGAIN: @resume of @f will be called; -EIO: the disk could not write some bytes.
@@ -102,9 +102,10 @@ static inline bool nhca_fault_waiting(const struct nhca_fault *f)
  * @f:     state of the caller; with NULL the function returns -EACCES
  * Context: the live section in which the iterator was used.
  * Return: -EAGAIN: @resume of @f will be called; a retry before that call is useless but harmless.
- * -EACCES: @f is NULL, or the fault that @f has just requested for the same bytes failed, or the
- * region has a backing and @it does not name an operation of @f (nhca_iter_for()), or the region is
- * being deregistered.  The caller must treat this as any access error.
+ * -EACCES: @f is NULL; or the last fault that @f requested was for the same bytes, and failed less
+ * than 5 s ago; or the region has a backing, and @it does not name an operation of @f
+ * (nhca_iter_for()); or the region is being deregistered.  The caller must handle -EACCES as it
+ * handles an access that the key does not grant.
  */
 int nhca_iter_fault(const struct nhca_iter *it, u32 ahead, struct nhca_fault *f);
 

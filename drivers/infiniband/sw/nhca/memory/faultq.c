@@ -13,9 +13,9 @@
 #include "odp.h"
 
 /**
- * struct faultq_side - the work of an address space, of one kind
- * @running: number of workers
- * @waiting: struct nhca_faultq_work that no worker has, oldest first
+ * struct faultq_side - the work of one kind (enum nhca_faultq_kind) of an address space
+ * @running: number of work items in the workqueue, waiting there or running
+ * @waiting: struct nhca_faultq_work that is not in the workqueue yet, oldest first
  * @ready:   entry in nhca_user_faults.ready
  */
 struct faultq_side {
@@ -28,8 +28,8 @@ struct faultq_side {
  * struct nhca_faultq - the work of an address space
  * @mm:   index in faultqs
  * @user: the user who is charged; counted; NULL: nobody; constant
- * @refs: references; faultq_mutex
- * @side: its work; faultq_lock
+ * @refs: number of references; protected by faultq_mutex
+ * @side: the work of each kind; protected by faultq_lock
  */
 struct nhca_faultq {
 	struct mm_struct *mm;
@@ -38,7 +38,7 @@ struct nhca_faultq {
 	struct faultq_side side[NHCA_FAULTQ_KINDS];
 };
 
-/* maximum numbers of workers */
+/* maximum numbers of work items in the workqueue: of an address space, of a user */
 static const struct {
 	unsigned int mm;
 	unsigned int user;
@@ -55,7 +55,7 @@ static DEFINE_SPINLOCK(faultq_lock);
 
 static_assert(NHCA_USER_FAULTS == NHCA_FAULTQ_KINDS);
 
-/* workers of processes whose users are not charged */
+/* work of processes whose users are not charged */
 static struct nhca_user_faults faultq_nobody[NHCA_FAULTQ_KINDS] = {
 	{ .ready = LIST_HEAD_INIT(faultq_nobody[0].ready) },
 	{ .ready = LIST_HEAD_INIT(faultq_nobody[1].ready) },
@@ -100,7 +100,7 @@ struct nhca_faultq *nhca_faultq_get(struct mm_struct *mm, struct nhca_user *user
 		q = faultq_find_get(mm);
 		if (q)
 			return q;
-		/* without the mutex, because an allocation may take long if a cgroup is full */
+		/* without the mutex: an allocation may take long if a memory cgroup is full */
 		made = faultq_make(mm, user);
 		if (!made)
 			return NULL;
@@ -163,7 +163,7 @@ static void faultq_ready(struct nhca_faultq *q, enum nhca_faultq_kind kind)
 		list_add_tail(&s->ready, &faultq_share(q, kind)->ready);
 }
 
-/* Queue work of a user as far as the limits permit it, of one address space after the other. */
+/* Queue work of a user up to the limits, one work item of each address space after the other. */
 static void faultq_run(struct nhca_user_faults *share, enum nhca_faultq_kind kind)
 {
 	struct workqueue_struct *wq = kind == NHCA_FAULTQ_AWAITED ? nhca_fault_wq :

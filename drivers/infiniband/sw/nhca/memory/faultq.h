@@ -3,10 +3,10 @@
  * Limits for the workers that fault in on-demand pages, and the work that waits because of them.
  *
  * A page fault may take very long: a FUSE or NFS server may never answer, and the reclaim of a full
- * memory cgroup may take minutes.  The worker sleeps meanwhile, and the workqueues have a limited
- * number of workers for the whole host.  So each process and each user may have only a part of
- * these workers at a time.  Further work of the process or user waits in struct nhca_faultq, and
- * does not delay the work of others.
+ * memory cgroup may take minutes.  The worker sleeps until the fault ends, and the workqueues have
+ * a limited number of workers for the whole host.  So each process and each user may have only a
+ * part of these workers at a time.  Further work of the process or user waits in struct
+ * nhca_faultq, and does not delay the work of others.
  */
 #ifndef NHCA_FAULTQ_H
 #define NHCA_FAULTQ_H

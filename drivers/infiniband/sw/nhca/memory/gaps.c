@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The gaps of a table, searched by first fit.  The maple tree could do the same with the ranges in
- * use, but its nodes took a third of the time and memory that a small region needs.  The maple tree
- * stores a slot for each range.  This tree stores a node for each gap; most regions leave no gap.
- * Each range owns an unused node for the gap that it may leave, so that no range needs memory to
- * be freed.
+ * The gaps of a table, searched by first fit.  The kernel's maple tree could store the ranges in
+ * use instead, but its nodes took a third of the time and memory that a small region needs, because
+ * the maple tree has a slot for each range.  This tree has a node only for each gap, and most
+ * regions leave no gap.  Each range owns an unused node for the gap that it may leave, so that
+ * nhca_gaps_give() allocates no memory.
  */
 #include <linux/kernel.h>
 #include <linux/rbtree_augmented.h>
@@ -46,7 +46,7 @@ static u64 largest_below(struct rb_node *node)
 	return gap ? gap->largest : 0;
 }
 
-/* The size of a gap has changed, but not its place in the order: update @largest in the tree. */
+/* Update nhca_gap.largest in the tree after the size of @gap has changed. */
 static void gap_resized(struct nhca_gap *gap)
 {
 	gap_callbacks_propagate(&gap->node, NULL);

@@ -15,7 +15,7 @@
 
 /**
  * struct nhca_gaps - the gaps of a table
- * @root: struct gap by position; one lock of the caller serializes all calls of these functions
+ * @root: struct nhca_gap by position; a lock of the caller serializes all calls for @root
  */
 struct nhca_gaps {
 	struct rb_root root;

@@ -112,8 +112,8 @@ static __always_inline int iter_next_sge(struct nhca_iter *it)
 }
 
 /*
- * The first call for an iterator checks all its bytes, for the live section in which the iterator
- * is used.  Each call returns bytes of one page.
+ * The first call for an iterator checks all its bytes.  The result is valid until the end of the
+ * live section, and all calls are in this section.  Each call returns bytes of one page.
  */
 static int iter_next_pvo(struct nhca_iter *it, u32 max, struct nhca_seg *seg)
 {
@@ -245,7 +245,7 @@ bool nhca_iter_pages(struct nhca_iter *it)
 	unsigned int shift;
 	u64 pvo, pages;
 
-	/* nhca_iter_next() must check the key or the ref before this function returns a page */
+	/* nhca_iter_next() must check the ref before nhca_iter_page() returns a page */
 	if (it->left < PAGE_SIZE || it->ref)
 		return false;
 	if (it->mem)
@@ -402,7 +402,7 @@ static int iter_word(const struct nhca_key_user *key_user, u32 rkey, u64 va, int
 		return nhca_iter_fault(&it, 0, f);
 	if (err)
 		return err;
-	/* @va is aligned, but the region may begin at an unaligned address in memory */
+	/* @va is aligned, but the bytes may be unaligned in memory if iova and memory differ */
 	if (!IS_ALIGNED((unsigned long)seg.addr, sizeof(u64)) || seg.len != sizeof(u64))
 		return -EACCES;
 	*where = seg.addr;

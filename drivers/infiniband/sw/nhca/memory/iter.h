@@ -21,8 +21,8 @@ struct nhca_sge;
 
 /**
  * struct nhca_seg - contiguous bytes in kernel address space
- * @addr: first byte, in the direct map as the RDMA core requires of software devices; for a
- *        dma-buf, in the mapping of its exporter
+ * @addr: kernel address of the first byte, in the direct map; for a dma-buf, in the mapping of its
+ *        exporter; for nhca_iter_bytes(), where the caller's buffer is
  * @len:  bytes
  */
 struct nhca_seg {
@@ -34,7 +34,7 @@ struct nhca_seg {
  * nhca_seg_page - get the page of a segment's first byte
  * @s: a segment in the direct map, so not one of a dma-buf or in vmalloc space
  *
- * The struct pages of the segment's other pages follow this one.
+ * The struct page of each further page of the segment comes directly after that of the page before.
  * Context: any.
  * Return: the page.
  */
@@ -338,8 +338,9 @@ struct nhca_pageref_region **nhca_iter_zcopy(const struct nhca_iter *it);
  *
  * The operation is atomic with respect to other nhca atomics and to the CPUs of this host.
  * Context: live section.
- * Return: 0; -EACCES: the key does not grant this access, the bytes are not
- * aligned in memory, or the region has a backing; -EAGAIN or -EACCES of nhca_iter_fault().
+ * Return: 0; -EACCES: the key does not grant this access, the bytes are not aligned in memory, the
+ * region has a backing, or nhca_iter_fault() has returned -EACCES; -EAGAIN: nhca_iter_fault() has
+ * requested the page, and will resume the owner of @f.
  */
 int nhca_atomic(const struct nhca_key_user *key_user, u32 rkey, u64 va, bool cas,
 		u64 compare_add, u64 swap, u64 *orig, struct nhca_fault *f);

@@ -65,7 +65,10 @@ static void job_free(struct nhca_job *job)
 	kfree_rcu(job, rcu);
 }
 
-/* Return: a job in the table, counted; NULL: there is none; ERR_PTR(-EPERM). */
+/*
+ * Return: a job in the table, counted; NULL: there is none; ERR_PTR(-EPERM): another uid owns the
+ * job.
+ */
 static struct nhca_job *job_find(const struct nhca_job_key *key)
 {
 	struct nhca_job *job = rhashtable_lookup_fast(&jobs, key, job_params);
@@ -92,7 +95,7 @@ struct nhca_job *nhca_job_get(struct net *net, u32 id)
 	if (job)
 		return job;
 
-	/* without the lock, because an allocation may take long if a cgroup is full */
+	/* without the lock, because an allocation may take long if a memory cgroup is full */
 	made = job_new(&key);
 	if (!made)
 		return ERR_PTR(-ENOMEM);
@@ -135,8 +138,9 @@ void nhca_job_put(struct nhca_job *job)
 /* ---- regions ---- */
 
 /*
- * Give the region a name that no other region of a job has.  The caller sets the TCEs of the region
- * afterwards, because TCEs contain the key.  The name gives no access before mem_show().
+ * Give the region a name that no other region of a job has: if the name is in use, the range gets
+ * another key.  The caller sets the TCEs afterwards, because TCEs contain the key.  The name gives
+ * no access before mem_show().
  */
 static int mem_name(struct nhca_job_mem *mem, u64 offset)
 {
@@ -162,7 +166,7 @@ static bool rights_ok(int access)
 	return !(access & IB_ACCESS_REMOTE_WRITE) || access & IB_ACCESS_LOCAL_WRITE;
 }
 
-/* Allocate a region of @job with a range for its bytes.  Lookups do not find the region yet. */
+/* Allocate a region of @job with a range for its bytes.  Lookups find it only after mem_show(). */
 static struct nhca_job_mem *mem_new(struct nhca_job *job, unsigned int shift, u64 offset,
 				    u64 length, int access)
 {

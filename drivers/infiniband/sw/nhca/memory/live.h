@@ -110,7 +110,8 @@ static inline void nhca_live_enter(void)
 	l = nhca_live_pin();
 	if (!l->depth++) {
 		/*
-		 * Release, because for a waiting CPU this value is the end of the previous section.
+		 * Release, because a waiting CPU may see the end of the previous section by this
+		 * value.
 		 */
 		smp_store_release(&l->seq, l->seq + 1);
 		/*

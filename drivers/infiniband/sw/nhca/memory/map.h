@@ -23,8 +23,8 @@ unsigned int nhca_map_shift(struct ib_umem *umem);
  * nhca_map_sgt - fill the entries of a range with whole pages of the kernel
  * @r:        the range, large enough for @length bytes from @start on
  * @sgt:      its elements are whole pages and cover @start to @start + @length - 1
- * @start:    address of the first byte, in an address space in which pages of the range's class
- *            have the same alignment as in physical memory
+ * @start:    address of the first byte.  Its offset in a page of the range's class is the same as
+ *            that of the physical address.
  * @length:   bytes
  * @writable: the entries permit writing
  * Context: process, sleeps.

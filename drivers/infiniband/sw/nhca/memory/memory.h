@@ -52,8 +52,8 @@ static inline struct nhca_pd *to_nhca_pd(struct ib_pd *ibpd)
  *          present and future
  * @length: bytes; with 0 the function does the same as nhca_mr_user()
  * Context: process, sleeps.
- * Return: the region; ERR_PTR: -EINVAL: a range wraps, or the region is all memory of the process,
- * and @iova is not 0 or @access has IB_ACCESS_HUGETLB; -EFAULT: the range is not in the part of the
+ * Return: the region; ERR_PTR: -EINVAL: a range wraps; or the region is all memory of the process,
+ * but @iova is not 0 or @access has IB_ACCESS_HUGETLB; -EFAULT: the range is not in the part of the
  * address space that processes can use; -ENOMEM: no memory; or as nhca_mkey_add().
  */
 struct ib_mr *nhca_mr_odp(struct nhca_dev *dev, struct ib_pd *pd, u64 start, u64 length,
@@ -277,7 +277,7 @@ static inline struct ib_mr *nhca_mr_dmabuf(struct nhca_dev *dev, struct ib_pd *p
 #endif
 
 /**
- * nhca_mr_close - close the key of a region that another region replaces
+ * nhca_mr_close - close the key of a region that ibv_rereg_mr() replaces by another region
  * @ibmr: the region; its key is not opened again
  * Context: process.
  * Return: 0; -EBUSY: windows are bound to the region.

@@ -25,7 +25,7 @@
 static struct rhashtable keys;
 
 /*
- * The key that was added last with each value of the low bits of its index.  Most lookups find
+ * For each value of the low 11 bits of an index, the key that was added last.  Most lookups find
  * their key here and need not search the hash table.  nhca_mkey_add() stores a key here, and
  * nhca_mkey_del() removes it.  The owner of the key calls these functions one after the other, so
  * no removed key stays here.
@@ -39,7 +39,10 @@ static struct nhca_mkey *keys_recent[NHCA_MKEY_RECENT];
  */
 DEFINE_STATIC_PERCPU_RWSEM(keys_stay);
 
-/* The sequence of first keys.  Index 0 is not used: some consumers treat a key of 0 as no key. */
+/*
+ * The keys that new regions and windows get.  Index 0 is not used, because some consumers treat a
+ * key of 0 as no key.
+ */
 static struct nhca_shuffle key_numbers __read_mostly;
 
 /*
@@ -135,10 +138,10 @@ void nhca_mkey_del(struct nhca_mkey *mk)
 	percpu_up_read(&keys_stay);
 	/* if a newer key has replaced @mk in keys_recent, keep the newer key there */
 	cmpxchg(mkey_recent(mkey_index(mk)), mk, NULL);
-	/* lookups run in live sections, so no code finds the key after this wait */
+	/* lookups run in live sections, so after this wait no lookup returns the key */
 	nhca_live_wait();
 
-	/* if no other code has a reference, no code can open the key any more */
+	/* if no other code has a reference, no code can open the key after this check */
 	if (refcount_dec_and_test(&mk->ref) && !mk->valid) {
 		mkey_revoked(mk);
 		return;
@@ -155,7 +158,7 @@ void nhca_mkey_open(struct nhca_mkey *mk, u8 variant)
 	lockdep_assert_held(&mk->lock);
 	WARN_ON_ONCE(mk->valid);
 	mk->key = (mk->key & ~0xff) | variant;
-	/* a CPU that sees the key open sees its members; pairs with mkey_granted() */
+	/* a CPU that sees the key open sees its members set; pairs with mkey_granted() */
 	smp_store_release(&mk->valid, true);
 	trace_nhca_key_opened(mk->pd, mk->key, mk->type, mk->qpn, mk->va, mk->length, mk->access);
 }
@@ -306,7 +309,7 @@ static __always_inline struct nhca_mkey *mkey_reach(struct nhca_mkey *mk,
 {
 	if (unlikely(!mkey_granted(mk, key_user, key, access)))
 		return NULL;
-	/* no sum here can overflow */
+	/* differences only, because a sum could overflow */
 	if (unlikely(va < mk->va || len > mk->length || va - mk->va > mk->length - len))
 		return NULL;
 	return mk;

@@ -19,7 +19,7 @@ static struct kmem_cache *mr_cache;
 
 int nhca_mr_init(void)
 {
-	/* the core copies keys, address and length of struct ib_mr to user space */
+	/* allow the core to copy keys, address and length of struct ib_mr to user space */
 	mr_cache = kmem_cache_create_usercopy("nhca_mr", sizeof(struct nhca_mr), 0, SLAB_ACCOUNT,
 					      offsetof(struct nhca_mr, ibmr.lkey),
 					      offsetofend(struct nhca_mr, ibmr.length) -
@@ -60,8 +60,8 @@ struct nhca_mr *nhca_mr_alloc(struct nhca_dev *dev, struct ib_pd *pd, int access
  * Wait for the packets that refer to pages of the region.  The caller has closed the key before, so
  * no packet gets a reference that this wait would miss.
  *
- * The process is that of the protection domain.  ibmr.uobject may be invalid: after ibv_rereg_mr()
- * it points to the uobject of the old region, which the core frees.
+ * The owner is the process of the protection domain.  ibmr.uobject is not used, because after
+ * ibv_rereg_mr() it points to the uobject of the old region, which the core frees.
  */
 static void mr_pageref_wait(struct nhca_mr *mr, struct nhca_pageref_region *pagerefs)
 {
@@ -222,9 +222,10 @@ int nhca_mr_user_args(const struct ib_mr *ibmr, u64 *start, u64 *length, u64 *io
 }
 
 /*
- * Close the key of a region, unless windows are bound to it (IBTA 10.6.7.2.6).  While this function
- * runs no window can be bound, because a bind takes the key's lock.  The caller must wait for live
- * sections afterwards.  Return: 0; -EBUSY: windows are bound to the region.
+ * Close the key of a region, unless windows are bound to the region (IBTA 10.6.7.2.6).  While this
+ * function runs no window can be bound, because a bind takes the lock of the key, which the caller
+ * holds.  The caller must wait for live sections afterwards.
+ * Return: 0; -EBUSY: windows are bound to the region.
  */
 static int mr_shut(struct nhca_mr *mr)
 {
@@ -251,7 +252,7 @@ int nhca_mr_change(struct ib_mr *ibmr, struct ib_pd *pd, int access)
 
 	/*
 	 * Close the key during the change, so that no packet is checked with the new rights and the
-	 * old domain.  Packets that arrive while the key is closed are refused, as on hardware.
+	 * old domain.  Packets that arrive while the key is closed are refused, as by hardware.
 	 */
 	spin_lock_bh(&mk->lock);
 	err = mr_shut(mr);
@@ -350,6 +351,6 @@ int nhca_mr_destroy(struct nhca_dev *dev, struct ib_mr *ibmr)
 
 int nhca_mr_seg_other(struct nhca_mr *mr, u64 off, u32 max, bool write, struct nhca_seg *seg)
 {
-	/* direct calls for the kinds that kernel consumers use */
+	/* for the kinds that kernel consumers use: direct calls, because they cost less */
 	return INDIRECT_CALL_2(mr->ops->seg, dma_seg, nhca_mr_seg_list, mr, off, max, write, seg);
 }

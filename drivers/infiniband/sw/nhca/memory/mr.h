@@ -64,7 +64,7 @@ struct nhca_mr_ops {
 	void (*free)(struct nhca_mr *mr);
 };
 
-/* pages that stay until the region is freed: user memory, and device memory, which has no umem */
+/* regions whose pages stay until the region is freed: pinned user memory, and device memory */
 extern const struct nhca_mr_ops nhca_mr_pinned_ops;
 /* fast registration (memory/fast.c) */
 extern const struct nhca_mr_ops nhca_mr_fast_ops;
@@ -119,8 +119,9 @@ struct nhca_next {
  * @max_pieces: fast registration: maximum number of pieces or pages; other regions: 0
  * @next:       fast registration: the newest mapping (memory/fast.c); has its own lock; owned
  * @windows:    number of windows bound to it; a region with windows is not closed (IBTA 10.6.7.2.6)
- * @pagerefs:   references of packets to its pages; owned; NULL: there were none (pageref.h)
- * @umem:       nhca_mr_pinned_ops: pins user pages; NULL: no page, or pages of the kernel; owned
+ * @pagerefs:   counts the references of packets to its pages (pageref.h); owned; NULL: no packet
+ *              has had a reference yet
+ * @umem:       nhca_mr_pinned_ops: pins user pages; NULL: no page, or device memory; owned
  * @odp:        on-demand region: its state (memory/odp.c); owned
  * @dmabuf:     region of a dma-buf: the imported buffer (memory/dmabuf.c); owned
  * @backing:    NHCA_MR_BACKED: what supplies the bytes; owned
@@ -334,8 +335,8 @@ int nhca_mr_map_pages(struct nhca_mr *mr, struct page **pages, u64 npages, u32 o
  * nhca_mr_map_sgt - make a range of TCEs for whole pages of the kernel
  * @mr:       the region; the function sets its kind, tces and pvo
  * @sgt:      its elements are whole pages and cover @start to @start + @length - 1
- * @start:    address of the region's first byte, in an address space in which pages of 1 << @shift
- *            bytes have the same alignment as in physical memory
+ * @start:    address of the region's first byte.  Its offset in a page of 1 << @shift bytes is the
+ *            same as that of the physical address.
  * @length:   bytes
  * @shift:    page size class; the memory of each entry is contiguous
  * @writable: the entries permit writing

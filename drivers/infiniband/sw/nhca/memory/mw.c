@@ -11,8 +11,8 @@
 #include "../observe/stub.h"
 
 /*
- * A window cannot have local write as a right, because a window has no L_Key.  Consumers that want
- * no remote right request local write, so a bind accepts and ignores this right.
+ * A window cannot have local write as a right, because a window has no L_Key.  But some consumers
+ * request local write for a window, so a bind accepts and ignores this right.
  */
 #define NHCA_MW_ACCESS		(NHCA_REMOTE_ACCESS | IB_ZERO_BASED | IB_ACCESS_LOCAL_WRITE)
 
@@ -225,14 +225,14 @@ static int mw_take(struct nhca_mkey *rk, const struct nhca_mkey *mk,
 	err = -EACCES;
 	if (rk->pd != mk->pd)
 		goto unlock;
-	/* C10-73; also refuse a zero-based region */
+	/* C10-73: the region must have the right MW_BIND; also refuse a zero-based region */
 	if (!(rk->access & IB_ACCESS_MW_BIND) || rk->access & IB_ZERO_BASED)
 		goto unlock;
 	/* C10-74: remote write and atomic require local write of the region */
 	if (wqe->mw.access & (IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC) &&
 	    !(rk->access & IB_ACCESS_LOCAL_WRITE))
 		goto unlock;
-	/* C10-75; no sum here can overflow */
+	/* C10-75: the window must lie in the region; differences only, as a sum could overflow */
 	if (wqe->mw.addr < rk->va || wqe->mw.length > rk->length ||
 	    at > rk->length - wqe->mw.length)
 		goto unlock;
@@ -269,7 +269,7 @@ int nhca_mw_bind(struct nhca_key_user *key_user, const struct nhca_send_wqe *wqe
 		return -EINVAL;
 	if (mk->type == NHCA_MKEY_MR)
 		goto put_window;
-	/* a length of 0 unbinds the window; the request's region and address are not used then */
+	/* a length of 0 unbinds the window; then region and address of the request are ignored */
 	if (wqe->mw.length) {
 		rk = nhca_mkey_get(wqe->mw.mr_lkey);
 		if (!rk)

@@ -3,12 +3,12 @@
  * On-demand paging.
  *
  * A region consists of chunks of address space, each as large as the memory that one page table of
- * the lowest level maps.  A chunk is made when it is first accessed.  It has its own range of TCEs
- * and its own interval notifier, and is freed within about 1 s of losing its last page.  So a
- * region may be as large as the address space (an implicit one is), and only the part in use needs
- * memory.  This file does not use the core's ib_umem_odp, which needs 8 to 16 bytes for each page
- * that may be accessed.  The TCEs are the only list of pages here, and the driver itself records
- * which pages are dirty.
+ * the lowest level maps.  A chunk is made when it is first accessed.  Each chunk has its own range
+ * of TCEs and its own interval notifier.  It is freed about 1 s after it has lost its last page, or
+ * earlier.  So a region may be as large as the address space (an implicit region is), and only the
+ * part in use needs memory.  This file does not use the core's ib_umem_odp, which needs 8 to 16
+ * bytes for each page that may be accessed.  The TCEs are the only list of pages here, and the
+ * driver itself records which pages are dirty.
  *
  * The driver takes no references on the pages.  The kernel calls the notifier before it takes pages
  * away.  When the notifier returns, no TCE maps these pages, and the live sections that had found
@@ -44,9 +44,10 @@
 /* for regions up to this size, the registration sets the TCEs of the pages that are present */
 #define ODP_PRESENT_MAX	SZ_64M
 
-/* maximum time in jiffies before a work item is queued that frees chunks without pages */
+/* delay in jiffies of the work item that frees chunks without pages, odp_reap() */
 #define ODP_REAP_DELAY	HZ
 
+/* mark in nhca_odp.chunks: the chunk may have no pages */
 #define ODP_EMPTY	XA_MARK_1
 
 /**
@@ -60,8 +61,7 @@
  * @writable:   the region has a right to write; written while its key is closed; READ_ONCE()
  * @owner:      owner of its TCEs, and a reference to its user; written under @lock
  * @first:      number of the chunk that contains @start
- * @chunks:     chunks, by their number minus @first; written under @lock; the mark ODP_EMPTY: the
- *              chunk may have no pages
+ * @chunks:     chunks, by their number minus @first; written under @lock
  * @lock:       protects @chunks, and odp_chunk.users of each chunk
  * @reap:       frees chunks without pages
  * @closed:     the region is deregistered; faults in progress end soon, because their pages are not
@@ -532,8 +532,8 @@ void nhca_odp_put(struct nhca_odp *odp)
 }
 
 /*
- * Faults that are queued or in progress end at most ODP_BATCH pages later.  This function does not
- * wait for these faults; they have references on all that they use.
+ * Each fault that is queued or in progress ends after at most ODP_BATCH more pages.  This function
+ * does not wait for these faults; they have references on all that they use.
  */
 static void odp_free(struct nhca_mr *mr)
 {
@@ -602,7 +602,7 @@ struct ib_mr *nhca_mr_odp(struct nhca_dev *dev, struct ib_pd *pd, u64 start, u64
 	if (access & IB_ZERO_BASED)
 		iova = 0;
 	if (implicit) {
-		/* an implicit region uses the addresses of the process */
+		/* an implicit region must have the same addresses as the process */
 		if (iova || (access & IB_ACCESS_HUGETLB))
 			return ERR_PTR(-EINVAL);
 		length = U64_MAX;

@@ -12,7 +12,7 @@
 #include "../nhca.h"
 #include "pageref.h"
 
-/* period in jiffies: how often a task that waits for another process checks if it has died */
+/* period in jiffies in which a waiting task checks whether the owner of the pages has died */
 #define NHCA_PAGEREF_CHECK	(HZ / 4)
 
 /* ---- references ---- */
@@ -187,9 +187,9 @@ struct nhca_pageref_owner *nhca_pageref_owner_get(struct mm_struct *mm)
 	if (!other)
 		return owner;
 	/*
-	 * Another thread may have stored the record of this process first: use this record.  Or the
-	 * stored record is of a process that shares the address space (CLONE_VM) but dies
-	 * separately.  Then this process gets a record that no lookup finds.
+	 * If another thread of this process has stored a record first, use the other thread's
+	 * record.  Otherwise the stored record is of a process that shares the address space
+	 * (CLONE_VM) but dies separately.  Then this process gets a record that no lookup finds.
 	 */
 	owner->shown = false;
 	other = owner_find_get(mm);
@@ -213,9 +213,9 @@ void nhca_pageref_owner_put(struct nhca_pageref_owner *owner)
 
 /**
  * struct pageref_wait - references that a caller waits for
- * @region: those to pages of a region; or NULL
- * @queue:  those of a flow
- * @seq:    number of the last one of @queue
+ * @region: all references to pages of this region; NULL: references of @queue
+ * @queue:  references of this flow, up to @seq
+ * @seq:    number of the last of these references
  * @dev:    device of the region or flow
  */
 struct pageref_wait {
@@ -241,7 +241,7 @@ static bool queue_over(struct nhca_pageref_queue *q, u32 seq)
 
 static bool pageref_over(const struct pageref_wait *w)
 {
-	/* acquire: the caller reuses the pages.  Pairs with region_put(). */
+	/* acquire, because the caller may reuse the pages; pairs with region_put() */
 	return w->region ? atomic_read_acquire(&w->region->count) == 1 :
 			   queue_over(w->queue, w->seq);
 }
@@ -266,8 +266,8 @@ static bool pageref_owner_dies(const struct nhca_pageref_owner *owner)
 
 /*
  * Return: time in jiffies that is left for waits of a removal of @dev.  The time starts at the
- * first of these waits.  It starts again at a wait that comes later than NHCA_PAGEREF_REMOVAL after
- * its end.
+ * first of these waits.  A wait that begins more than NHCA_PAGEREF_REMOVAL after the end of the
+ * time starts the time again.
  */
 static long removal_left(struct nhca_dev *dev)
 {
@@ -303,7 +303,7 @@ static bool pageref_wait_for(const struct pageref_wait *w, struct nhca_pageref_o
 		wait_var_event(var, pageref_over(w));
 		return true;
 	}
-	/* this process may write to the pages after its return, so it waits without a limit */
+	/* this process may write to the pages after the system call, so it waits without a limit */
 	if (!(current->flags & (PF_EXITING | PF_KTHREAD)) &&
 	    !wait_var_event_killable(var, pageref_over(w)))
 		return true;

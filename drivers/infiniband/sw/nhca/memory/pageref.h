@@ -78,7 +78,7 @@ struct nhca_pageref_owner *nhca_pageref_owner_get(struct mm_struct *mm);
 
 /**
  * nhca_pageref_owner_hold - take another reference
- * @owner: the record or NULL; the caller knows a reference
+ * @owner: the record or NULL; the caller prevents the release of the last reference
  * Context: any.
  * Return: @owner.
  */
@@ -147,25 +147,26 @@ bool nhca_pageref_released(struct nhca_pageref_queue *q, u32 seq);
  * @dev:   device of the flow
  * @owner: as nhca_pageref_wait()
  * Context: process, sleeps.
- * Return: false if the time of the wait is over.
+ * Return: true: the references are released; false: the time limit of nhca_pageref_wait() has ended
+ * the wait.
  */
 bool nhca_pageref_wait_queue(struct nhca_pageref_queue *q, struct nhca_dev *dev,
 			     struct nhca_pageref_owner *owner);
 
 /**
- * nhca_pageref_wait - wait until the references to a region's pages are released, and forget them
+ * nhca_pageref_wait - wait until the references to a region's pages are released; drop the count
  * @region: earlier value of the region's pointer to its count; the pointer is NULL now.  The caller
  *          has closed the keys that lead to the pages, and has waited for live sections.  NULL:
  *          there were no references
  * @dev:    device of the region
  * @owner:  the process that owns the pages; NULL: a kernel consumer owns them
  *
- * As long as the owner could reuse the memory, the process that called the driver waits without a
- * time limit; it can be killed.  After the death of the owner the waits last at most one second in
- * all.  After that time the packets still hold references to the pages, and nobody writes to these
- * pages, because their owner is gone.  There are two exceptions: memory that the owner shares with
- * other processes, and memory that another process has registered in the owner's context
- * (ibv_import_device()).
+ * As long as the owner could reuse the memory, the calling process waits without a time limit, but
+ * can be killed.  After the death of the owner all waits together last at most one second.  After
+ * that time the packets still hold references to the pages, and nobody writes to these pages,
+ * because their owner is gone.  There are two exceptions, in which another process may still write:
+ * memory that the owner shares with other processes, and memory that another process has registered
+ * in the owner's context (ibv_import_device()).
  *
  * A kernel thread may remove the device of a process that still runs.  This thread waits at most
  * NHCA_PAGEREF_REMOVAL for all objects of the device together.  The same limit holds for a task
@@ -173,16 +174,16 @@ bool nhca_pageref_wait_queue(struct nhca_pageref_queue *q, struct nhca_dev *dev,
  * namespace by packets that a netdev in another namespace does not send.
  *
  * Context: process, sleeps.
- * Return: false if the time of the wait is over.
+ * Return: true: the references are released; false: a time limit has ended the wait.
  */
 bool nhca_pageref_wait(struct nhca_pageref_region *region, struct nhca_dev *dev,
 		       struct nhca_pageref_owner *owner);
 
-/* limit in jiffies for all waits together whose owner has died */
+/* limit in jiffies for all waits together after the death of an owner */
 #define NHCA_PAGEREF_DYING	HZ
 /*
  * limit in jiffies for the waits of a device's removal: far above the time in which a netdev sends
- * its queue.  After the same time the kernel reports that a netdev cannot be removed
+ * its queue.  The kernel also waits 10 s before it reports that a netdev is still in use.
  */
 #define NHCA_PAGEREF_REMOVAL	(10 * HZ)
 

@@ -32,8 +32,8 @@
  * @ranges:  number of ranges
  * @entries: number of entries in ranges
  * @taker:   the user for whose range the table was taken into use; counted; NULL: nobody
- * @keys:    keys of its ranges, an atomic counter; the sequence continues when the class of the
- *           table changes
+ * @keys:    order of the keys of its ranges, with an atomic counter; the order continues when the
+ *           class of the table changes
  */
 struct tce_space {
 	struct nhca_gaps gaps;
@@ -120,7 +120,7 @@ struct table_parts {
 	struct nhca_gap *gap;
 };
 
-/* Free the parts, if no table has got them. */
+/* Free the parts, unless table_take() has given them to a table. */
 static void table_parts_free(struct table_parts *parts)
 {
 	kfree(parts->gap);
@@ -156,7 +156,7 @@ static int table_charge(struct nhca_user *user)
 	return err ?: i;
 }
 
-/* Return: 0 or an error of table_take(): whether it would succeed now. */
+/* Return: 0 if table_take() would succeed now, else the error that it would return. */
 static int table_may_take(struct nhca_user *user)
 {
 	int i = table_charge(user);
@@ -224,7 +224,7 @@ static bool table_reserve(unsigned int i, struct nhca_range *r)
 	return true;
 }
 
-/* Reserve a range in a table that the class has.  Return: false if none of them has room. */
+/* Reserve a range in a table that the class already has.  Return: false if no table has room. */
 static bool range_reserve_old(struct nhca_range *r)
 {
 	unsigned int i;
@@ -254,7 +254,7 @@ static int range_reserve(struct nhca_range *r)
 	if (err)
 		return err;
 	mutex_lock(&tce_lock);
-	/* meanwhile, another range may have brought a table, or left a gap */
+	/* while the mutex was free, another task may have added a table or freed a range */
 	if (!range_reserve_old(r)) {
 		table = table_take(r->shift, r->owner.user, &parts);
 		/* this succeeds: the table is empty, and no range is larger than a table */
@@ -373,7 +373,7 @@ static int range_charge(struct nhca_range *r)
 	int err = nhca_pool_charge(&nhca_host_users, r->owner.user, NHCA_POOL_PVOS,
 				   r->count << r->shift);
 
-	/* all of the space is in use: as if no table had a gap */
+	/* -ENOMEM: ranges use all of the PVO space, so no table has a gap */
 	if (err)
 		return err == -ENOMEM ? -ENOSPC : err;
 	nhca_user_hold(r->owner.user);

@@ -6,9 +6,10 @@
  *   PVO  63..47 key   46..42 table   41..0 byte offset from the start of the table
  *   TCE  63..42 key and table, as in the PVO   41..2 page frame number   1..0 NHCA_TCE_*
  *
- * All devices of the host share the tables.  A table has pages of one size class.  The pages of a
- * region are contiguous in a table: they form a range.  Each range gets a key that has not been
- * used recently.  An entry of 0 maps no page.
+ * All devices of the host share the tables.  All pages of a table have one size, the class of the
+ * table: PAGE_SIZE, PMD_SIZE or PUD_SIZE.  The entries of a region are contiguous in a table: they
+ * form a range.  Each range gets a key that has not been used recently.  An entry of 0 maps no
+ * page.
  */
 #ifndef NHCA_TCE_H
 #define NHCA_TCE_H

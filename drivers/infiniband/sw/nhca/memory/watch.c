@@ -2,23 +2,23 @@
 /*
  * Watches: words that tell a process whether its pages may have changed.
  *
- * Each watch is an interval notifier on the process's address space.  The kernel calls it before it
- * changes page table entries of the range, and the call that makes the change (munmap(), mremap(),
- * madvise(), fallocate(), ftruncate() ...) returns later.  So after such a call the process finds
- * the word changed, without a hook in its allocator.
+ * Each watch is an interval notifier on the process's address space.  The kernel calls the notifier
+ * before it changes page table entries of the range, and so before the system call that makes the
+ * change (munmap(), mremap(), madvise(), fallocate(), ftruncate() ...) returns.  So after such a
+ * call the process finds the word changed, without a hook in its allocator.
  *
  * These events of enum mmu_notifier_event set the word:
  *
  * - MMU_NOTIFY_UNMAP: munmap(), the old range of mremap(), mmap() over the range.
  * - MMU_NOTIFY_CLEAR: MADV_DONTNEED, MADV_FREE, MADV_REMOVE, hole punch, truncation, a page that is
- *   replaced.  The kernel also attempts to migrate or reclaim pages.  This fails for pinned pages,
- *   so it only costs a registration.
+ *   replaced; and an attempt to migrate or reclaim a page.  For a pinned page the attempt fails, so
+ *   its only effect is a needless new registration.
  * - MMU_NOTIFY_PROTECTION_VMA: mprotect(), because a new registration might be refused.  Automatic
- *   NUMA balancing, which cannot be told apart, costs a registration.
+ *   NUMA balancing causes the same event, and so a needless new registration.
  * - MMU_NOTIFY_MIGRATE, MMU_NOTIFY_EXCLUSIVE: the page leaves the memory of the CPU, or might.
- * - MMU_NOTIFY_RELEASE: end of the process, when the word has no reader.
+ * - MMU_NOTIFY_RELEASE: end of the process; the word has no reader any more.
  *
- * These events do not set it:
+ * These events do not set the word:
  *
  * - MMU_NOTIFY_PROTECTION_PAGE: entries lose their right to write, but keep their page: fork(), and
  *   write-back of a file.  If the process then writes to a page that is not pinned, it may get
@@ -41,16 +41,17 @@
 
 /**
  * struct nhca_watch_set - watches of one process
- * @lock:    one call at a time.  The notifiers do not take it, because calls wait for them.
+ * @lock:    serializes the calls for the set.  The notifiers do not take @lock, because its holder
+ *           may wait for the end of a notifier.
  * @mm:      address space of the process; mmgrab() reference
  * @users:   pools that each watch is charged to
- * @user:    record that each watch is charged to; counted; or NULL
+ * @user:    record that each watch is charged to; counted; NULL: nobody
  * @words:   the words, which the process can read
  * @slots:   number of words
  * @watches: struct watch, by slot; written under @lock
  */
 struct nhca_watch_set {
-	/* one call at a time */
+	/* serializes the calls for the set */
 	struct mutex lock;
 	struct mm_struct *mm;
 	struct nhca_users *users;
@@ -85,8 +86,8 @@ static bool watch_invalidate(struct mmu_interval_notifier *notifier,
 	if (range->event == MMU_NOTIFY_PROTECTION_PAGE || range->event == MMU_NOTIFY_SOFT_DIRTY)
 		return true;
 	/*
-	 * Before the change: the locks of the page tables, and the return from the system call,
-	 * order this store before all that depends on the change.
+	 * The kernel makes the change after this function.  The locks of the page tables, and the
+	 * return from the system call, order this store before all that depends on the change.
 	 */
 	WRITE_ONCE(*w->word, NHCA_WATCH_CHANGED);
 	return true;
@@ -126,7 +127,7 @@ static int watch_begin(struct nhca_watch_set *set, u32 slot, unsigned long start
 		goto err_charge;
 	spin_lock_init(&w->lock);
 	w->word = &set->words[slot];
-	/* before the insertion, so that the notifier has the last word */
+	/* before the insertion, so that this store cannot overwrite a store of the notifier */
 	WRITE_ONCE(*w->word, NHCA_WATCH_SAME);
 	err = mmu_interval_notifier_insert(&w->notifier, set->mm, start, length, &watch_ops);
 	if (err)
@@ -159,7 +160,7 @@ int nhca_watch_add(struct nhca_watch_set *set, u32 slot, u64 start, u64 length)
 
 	if (slot >= set->slots || !length || end < start || end > TASK_SIZE)
 		return -EINVAL;
-	/* a child of fork() has the file, but not the memory that the words are about */
+	/* a child of fork() has the file descriptor, but another address space than that of @set */
 	if (current->mm != set->mm)
 		return -EPERM;
 	start = round_down(start, PAGE_SIZE);

@@ -2,7 +2,7 @@
 /*
  * Watches: a process learns from one word of memory whether the pages of a range of its address
  * space may have changed (reference: lazy deregistration).  The registration cache of libnhca uses
- * them.
+ * watches.
  */
 #ifndef NHCA_WATCH_H
 #define NHCA_WATCH_H
@@ -24,7 +24,7 @@ struct nhca_watch_set;
  * @words: one word for each slot, NHCA_WATCH_CHANGED; the caller keeps them as long as the set
  * @slots: number of words
  * Context: process, sleeps.
- * Return: the set; ERR_PTR(-ENOMEM).
+ * Return: the set; ERR_PTR(-ENOMEM): no memory.
  */
 struct nhca_watch_set *nhca_watch_set_create(struct nhca_users *users, struct nhca_user *user,
 					     u32 *words, u32 slots);
@@ -43,14 +43,15 @@ void nhca_watch_set_destroy(struct nhca_watch_set *set);
  * @start:  first byte
  * @length: bytes, at least 1; memory need not be mapped there
  *
- * When the function returns, the word of the slot is NHCA_WATCH_SAME.  It becomes
- * NHCA_WATCH_CHANGED before any later change of a page of the range is made, and stays so.  No
- * change that began before is still in progress.  So a process that pins the range after this call,
- * and then finds NHCA_WATCH_SAME, has pinned the pages that the range maps.
+ * The function sets the word of the slot to NHCA_WATCH_SAME.  Before the kernel changes a page of
+ * the range later, the word becomes NHCA_WATCH_CHANGED; it does not change back.  When the function
+ * returns, no change that began before the watch is still in progress.  So a process that pins the
+ * range after this call, and then finds NHCA_WATCH_SAME, has pinned the pages that the range maps.
  * Context: process, sleeps; not under mmap_lock.
  * Return: 0; -EINVAL: no such slot, or an impossible range; -EPERM: another process made the set;
- * -EDQUOT, -ENOMEM: as nhca_pool_charge(), or no memory.  After an error other than -EINVAL for the
- * slot and -EPERM, the slot has no watch.
+ * -EDQUOT: the user has its share of watches; -ENOMEM: the pool of watches is used up, or no
+ * memory; -EINTR: a signal is pending.  -EINVAL and -EPERM change nothing; after any other error
+ * the slot has no watch.
  */
 int nhca_watch_add(struct nhca_watch_set *set, u32 slot, u64 start, u64 length);
 

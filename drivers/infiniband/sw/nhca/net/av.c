@@ -52,10 +52,10 @@ static bool nhca_sgid_there(struct nhca_dev *dev, const struct ib_gid_attr *sgid
 #endif
 
 /*
- * The core makes a default GID of the link-local address that belongs to the MAC address, and keeps
- * it even if the netdev has no such address: IPv6 is disabled, or makes stable-privacy addresses.
- * Nothing that is sent to this GID arrives, so refuse the GID before a program waits for an answer.
- * All other GIDs are addresses of the netdev.
+ * The core makes a default GID of the link-local address that belongs to the MAC address.  This GID
+ * exists even if the netdev has no such address, because IPv6 is disabled or uses stable-privacy
+ * addresses.  Then no packet to this GID arrives, so refuse the GID before a program waits for an
+ * answer.  All other GIDs are addresses of the netdev.
  */
 static bool nhca_sgid_usable(struct nhca_dev *dev, const struct ib_gid_attr *sgid)
 {

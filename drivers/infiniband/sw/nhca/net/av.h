@@ -74,7 +74,8 @@ struct nhca_av *nhca_av_create(struct nhca_dev *dev, const struct rdma_ah_attr *
  * @ifindex: the netdev whose VRF has the routes
  * @addr:    IPv4-mapped or IPv6
  * Context: any.
- * Return: false if it is multicast, unspecified, or a broadcast address, also of an own subnet.
+ * Return: false if @addr is multicast, unspecified, the limited broadcast address, or the broadcast
+ * address of a subnet of this host.
  */
 bool nhca_addr_unicast(const struct nhca_dev *dev, int ifindex, const struct in6_addr *addr);
 

@@ -195,8 +195,9 @@ static int nhca_burst_begin(struct nhca_burst *b, struct nhca_tx *tx)
 		return -ENOMEM;
 	nhca_burst_behind(b, b->skb);
 	/*
-	 * Without a frag_list a reference stores the charge of one skb: begin a new reference.
-	 * Also begin one if the reference has little room for other regions.
+	 * Begin a new zero-copy reference if there is no frag_list, because then a reference can
+	 * store the charge of only one skb. Also begin a new reference if the old one has little
+	 * room for other regions.
 	 */
 	if (!b->lists || nhca_zcopy_regions(b->zcopy) > NHCA_PAGEREF_REGIONS / 2)
 		nhca_burst_put_zcopy(b);

@@ -12,7 +12,7 @@
 #include "../memory/memcg.h"
 #include "net.h"
 
-/* a payload of up to this many bytes follows the IP header; a longer one is in pages */
+/* maximum payload in bytes that the copy has in its linear part; a longer payload is in pages */
 #define NHCA_COPY_LINEAR	512
 
 /* Return: an skb with room for @len bytes, and for @paged more in pages; or NULL. */

@@ -40,7 +40,7 @@ struct nhca_delayq {
  * @due:    ktime at which the packet leaves the queue
  * @qpn:    QP that sends or receives the packet
  * @behind: number of packets of this QP that must still overtake the packet. The packet leaves the
- * queue after the last of them, or at @due if that is earlier; 0: only @due counts
+ * queue after the last of them, but not later than @due; 0: the packet leaves the queue at @due
  * @in:     the packet was received; otherwise it is to be sent
  */
 struct nhca_delayed {

@@ -349,8 +349,8 @@ void nhca_flow_release_count(struct nhca_flow *flow, unsigned int packets)
 }
 
 /*
- * Subtract @packets, which were freed, from the number of stuck packets, as far as possible.
- * Return: number of freed packets that were not stuck: device and user count these packets.
+ * Subtract @packets, which were freed, from the flow's number of stuck packets (txq.c), as far as
+ * possible. Return: number of freed packets that were not stuck. Device and user still count them.
  */
 static unsigned int nhca_flow_unstick(struct nhca_flow *flow, unsigned int packets)
 {

@@ -202,9 +202,9 @@ int nhca_pieces_gather(struct nhca_pieces *ps, struct nhca_tx *tx, struct nhca_i
 
 /*
  * Collect the payload of one packet of a run by page reference. For the first page of the run
- * nhca_iter_zcopy() records in the region that packets refer to its pages. For the next whole pages
- * nhca_iter_page() is sufficient, which is faster than nhca_iter_next(). Return: false if a part of
- * the payload cannot be sent by page reference.
+ * nhca_piece_pages() records in the region that packets refer to its pages. For the next whole
+ * pages nhca_iter_page() is sufficient, which is faster than nhca_iter_next(). Return: false if a
+ * part of the payload cannot be sent by page reference.
  */
 static bool nhca_pieces_run_pages(struct nhca_pieces *ps, const struct nhca_tx *tx, bool first)
 {
