@@ -29,10 +29,10 @@ static struct nhca_arr *block_queue(struct nhca_store *store, struct nhca_fault 
 	return arr;
 }
 
-/* blocks that one call queues in advance, to bound the time with the lock held */
+/* maximum number of blocks that block_ahead() queues, to bound the time with the lock held */
 #define AHEAD_BATCH	256
 
-/* Return: true if blocks may be queued in advance: ARRs and PMBs are left for other blocks. */
+/* Return: true if blocks may be queued in advance, because enough ARRs and PMBs are left. */
 static bool pool_has_room(const struct nhca_direct_pool *pool)
 {
 	return pool->nfree_arrs > pool->ranges / 4 && pool->nqueued < DIV_ROUND_UP(pool->num, 2);
@@ -100,7 +100,7 @@ int nhca_store_seg(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 off
 	if (arr->state == NHCA_ARR_FAILED) {
 		err = -EIO;
 	} else if (arr->state == NHCA_ARR_READY || arr->state == NHCA_ARR_SENT) {
-		/* byte @in was not read, because the file has become shorter */
+		/* the disk may have read only the first bytes, for example of a truncated file */
 		err = in < arr->got ? 0 : -EIO;
 	}
 	if (err)
@@ -146,7 +146,7 @@ void nhca_block_wait(struct nhca_store *store, struct nhca_fault *f, struct nhca
 		return;
 	}
 	list_add_tail(&feed->line, arr ? &pool->woken : &pool->waiters);
-	/* the block is no longer QUEUED or FILLING, so resume the owner immediately */
+	/* the block is neither QUEUED nor FILLING, so resume the owner immediately */
 	if (arr)
 		nhca_bh_queue(&pool->complete_bh);
 	else
@@ -195,7 +195,7 @@ void nhca_store_ahead(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 
 
 	spin_lock(&pool->lock);
 	for (index = first; index * PAGE_SIZE < end && index < first + NHCA_IO_FIRST; index++) {
-		/* operations that have begun take precedence */
+		/* leave PMBs and ARRs for the blocks that earlier operations have queued */
 		if (store->dying || pool->nqueued >= pool->num / 4 || !pool_has_room(pool))
 			break;
 		arr = block_queue(store, f, op, index, end, false);

@@ -12,7 +12,7 @@
 
 #include "store.h"
 
-/* nhca_show_io() and nhca_show_block() of observe/trace_direct.h have these numbers */
+/* nhca_show_io() and nhca_show_block() of observe/trace_direct.h assume these numbers */
 static_assert(NHCA_IO_READ == 0 && NHCA_IO_MERGED == 3);
 static_assert(NHCA_ARR_FREE == 0 && NHCA_ARR_FAILED == 5 && NHCA_ARR_STATES == 9);
 

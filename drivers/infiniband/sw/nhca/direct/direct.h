@@ -4,8 +4,8 @@
  *
  * An operation that reads such a region gets the bytes by direct I/O into blocks of a pool.  Its
  * first packets leave while the disk still reads later blocks.  Bytes that packets bring go to the
- * disk in the same way, through blocks and by direct I/O.  Other operations never get the bytes in
- * the blocks of an operation: the blocks are no cache.
+ * disk in the same way, through blocks and by direct I/O.  The blocks are no cache: an operation
+ * never gets bytes from the blocks of another operation.
  */
 #ifndef NHCA_DIRECT_H
 #define NHCA_DIRECT_H
@@ -65,14 +65,15 @@ struct nhca_direct_attr {
 
 /**
  * nhca_direct_pool_create - make a pool
- * @dev:    the device, which outlives the pool; NULL: the memory is not limited, and @blocks may be
- *          any number (tests)
+ * @dev:    the device, which outlives the pool; NULL (tests): the memory is not charged, and
+ *          @blocks may be as small as 1
  * @user:   account that the memory is charged to, or NULL; it outlives the pool
  * @blocks: number of blocks of PAGE_SIZE, from NHCA_DIRECT_BLOCKS_MIN on
- * @ranges: number of ARRs; 0: the default
+ * @ranges: number of ARRs, from @blocks to NHCA_DIRECT_RANGES * @blocks; 0: the default
  * Context: process, sleeps.
  * Return: the pool, for nhca_direct_pool_put(); ERR_PTR: -EINVAL: @blocks or @ranges is out of
- * range; -ENOMEM: no memory; -EINTR: a fatal signal is pending; an error of nhca_pool_charge().
+ * range; -EDQUOT: the user has its share of the memory for blocks; -ENOMEM: no memory, or the
+ * memory for blocks is used up; -EINTR: a fatal signal is pending.
  */
 struct nhca_direct_pool *nhca_direct_pool_create(struct nhca_dev *dev, struct nhca_user *user,
 						 u32 blocks, u32 ranges);
@@ -121,14 +122,16 @@ bool nhca_direct_pool_used(struct nhca_direct_pool *pool);
  * @pd:   protection domain
  * @attr: the part, and the pool
  * Context: process, sleeps.
- * Return: the region; ERR_PTR: -EBADF: no such file, or it is not open for reading, or not for
- * writing; -EINVAL: the file is neither regular nor a block device, or the range is empty, not
- * aligned or not in the file, or @attr->iova is not a multiple of PAGE_SIZE, or @attr->access has
- * remote write without local write, or @attr->sync is set without a right to write; -EOPNOTSUPP:
- * the file has no direct I/O, or its alignment exceeds a page, or @attr->access has a right that
- * regions of files do not have, or includes writing to a zoned block device; -EPERM: the file is
- * append-only or immutable, or is open with O_APPEND, or the device is read-only; -ETXTBSY: the
- * file is a swap file; or an error of nhca_mr_backed() or vfs_getattr().
+ * Return: the region; ERR_PTR: -EBADF: @attr->fd is not open, not open for reading, or not open for
+ * writing although @attr->access includes writing; -EINVAL: the file is neither regular nor a block
+ * device, the range is empty, not aligned or not in the file, @attr->iova is not a multiple of
+ * PAGE_SIZE, @attr->access has remote write without local write, or @attr->sync is set without a
+ * right to write; -EOPNOTSUPP: the file has no direct I/O, its alignment exceeds a page,
+ * @attr->access has a right that regions of files do not have, or @attr->access includes writing
+ * and the block device is zoned; -EPERM: @attr->access includes writing, and the file is
+ * append-only, immutable or open with O_APPEND, or the device is read-only; -ETXTBSY:
+ * @attr->access includes writing, and the file is a swap file; or an error of nhca_mr_backed() or
+ * vfs_getattr().
  */
 struct ib_mr *nhca_mr_direct(struct nhca_dev *dev, struct ib_pd *pd,
 			     const struct nhca_direct_attr *attr);

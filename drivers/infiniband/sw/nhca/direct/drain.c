@@ -29,7 +29,7 @@ static void drain_add(struct nhca_direct_io *io, struct nhca_arr *arr)
 	nhca_io_add(io, arr, nhca_arr_page(pool, arr), arr->start, arr->count);
 }
 
-/* Add the blocks that follow those of @io.  Other blocks may lie between them in the list. */
+/* Add the blocks that directly follow those of @io in the region, wherever they are in the list. */
 static void drain_gather(struct nhca_store *store, struct nhca_direct_io *io)
 {
 	struct nhca_arr *last = io->arr[0], *arr, *next;

@@ -10,12 +10,12 @@
  * mode.  So file_try() holds the lock while it checks the size and begins the write.  A truncation
  * that comes later waits for this direct I/O (inode_dio_wait()), as for any direct I/O.
  *
- * A file system writes with IOCB_NOWAIT only where blocks are allocated and not in the page cache.
+ * With IOCB_NOWAIT a file system writes only to blocks that are allocated and not in the page cache.
  * For other blocks file_prepare() first allocates the blocks and empties the page cache, without a
- * change of the size.  If the file system still refuses, for example because it writes each block
- * to a new place, or if it does not support IOCB_NOWAIT (FMODE_NOWAIT), the write is begun without
- * the lock.  Only in these two cases the write may undo a truncation that comes between the check
- * and the write.
+ * change of the size.  Some file systems still refuse the write, for example because they write
+ * each block to a new place, and some do not support IOCB_NOWAIT (FMODE_NOWAIT).  Then the write is
+ * begun without the lock.  Only in these two cases the write may undo a truncation that comes
+ * between the check and the write.
  */
 #include <linux/cred.h>
 #include <linux/falloc.h>

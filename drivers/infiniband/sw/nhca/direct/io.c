@@ -5,7 +5,7 @@
  *
  * A work item of the region begins the I/O, because the submission of I/O may sleep.  The I/O may
  * end in any context, even within its submission, so nhca_io_done() only queues the request for a
- * bottom half, which changes the states of the blocks and resumes the engines.
+ * bottom half, which changes the states of the blocks and resumes the requesters and responders.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -452,7 +452,7 @@ void nhca_store_stop(struct nhca_store *store)
 	spin_unlock_bh(&pool->lock);
 	nhca_store_kick(store);
 	stop_wait(store);
-	/* nothing is queued or DIRTY, so the region does not wait again */
+	/* nothing is queued or DIRTY, so the region is not added to pool->waiting again */
 	spin_lock_bh(&pool->lock);
 	list_del_init(&store->list);
 	spin_unlock_bh(&pool->lock);

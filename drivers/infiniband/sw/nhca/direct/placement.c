@@ -31,7 +31,7 @@ static bool place_may_take(const struct nhca_direct_pool *pool)
 	return !pool->nqueued || pool->num - pool->allocated > pool->num / 4;
 }
 
-/* Return: a new ARR for byte @in of a block, in no list; NULL: no ARR is free. */
+/* Return: a new ARR to write a block from byte @in on, in no list; NULL: no ARR is free. */
 static struct nhca_arr *place_take(struct nhca_direct_pool *pool, const struct nhca_arr_key *key,
 				   u32 in, bool recycle)
 {

@@ -154,7 +154,7 @@ void nhca_arr_drop(struct nhca_direct_pool *pool, struct nhca_arr *arr)
 	arr_free(pool, arr);
 }
 
-/* Return: an ARR that is FAILED or SENT, and now FREE; NULL: there is none. */
+/* Release a FAILED or SENT ARR.  Return: the ARR, which is then FREE; NULL: there is no such ARR. */
 static struct nhca_arr *arr_recycle(struct nhca_direct_pool *pool)
 {
 	struct nhca_arr *arr;
@@ -341,7 +341,7 @@ static bool arr_is_alone(const struct nhca_direct_pool *pool, const struct nhca_
  * Drop the blocks of operations that were given up.  Take blocks from operations that have placed
  * no bytes for NHCA_READY_AGE, because their peers may be dead.  Bytes that were placed in such a
  * block were acknowledged, so they go to the disk, and the PMB is free only after the write.
- * Return: number of PMBs that are resting now.
+ * Return: number of PMBs that are resting because of this call.
  */
 static u32 release_collecting(struct nhca_direct_pool *pool, u32 n)
 {

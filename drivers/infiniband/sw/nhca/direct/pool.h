@@ -6,7 +6,8 @@
  * regions of a pool, together, never have more blocks in memory than the pool has PMBs (reference:
  * FIG. 17).  An ARR has the state of one block of a region that one operation has requested.  ARRs
  * and PMBs are allocated independently of each other, so that any PMB may serve any block (FIG.
- * 19b): an ARR gets a PMB only when the read of its block begins, or when packets may write to it.
+ * 19b): an ARR gets a PMB only when the read of its block begins, or when packets may write bytes
+ * of its block.
  *
  * State of an ARR          Owner of its PMB       Bits of the reference
  * FREE                     -                      -

@@ -162,7 +162,7 @@ static int file_check_write(struct file *file)
 		return 0;
 	if (bdev_read_only(I_BDEV(inode)))
 		return -EPERM;
-	/* the zones of such a device must be written from their beginning */
+	/* each zone of such a device must be written in order, from its beginning to its end */
 	return bdev_is_zoned(I_BDEV(inode)) ? -EOPNOTSUPP : 0;
 }
 

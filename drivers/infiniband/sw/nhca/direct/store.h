@@ -109,8 +109,8 @@ struct nhca_flush_group {
  * @ndirty: number of ARRs in the states DIRTY and DRAINING
  * @flush:  index of the @unflushed in which an ARR that becomes DIRTY now counts; changed when a
  *          flush begins
- * @unflushed: number of ARRs in the states DIRTY and DRAINING: those that have become DIRTY since
- *          the last flush began, and those from before
+ * @unflushed: numbers of ARRs in the states DIRTY and DRAINING: [@flush]: of those that have become
+ *          DIRTY since the last flush began; [!@flush]: of those from before
  * @flushing: the responders and processes that wait for the flush in progress
  * @flush_next: the responders and processes that wait for the next flush
  * @flush_work: makes the file durable, and ends a flush

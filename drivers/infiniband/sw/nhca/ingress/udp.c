@@ -153,7 +153,7 @@ static int nhca_rx_cost(const struct sk_buff *skb)
 {
 	u32 packets = 1;
 
-	/* some devices do not set gso_segs */
+	/* compute the number, because some network drivers do not set gso_segs */
 	if (skb_is_gso(skb))
 		packets = DIV_ROUND_UP(skb->len, skb_shinfo(skb)->gso_size);
 	return max3(packets, skb->len / SZ_4K, 1U);
@@ -191,7 +191,7 @@ static bool nhca_sk_drain(struct nhca_sock *ns, int *budget)
 		err = 0;
 		skb = __skb_recv_udp(sk, MSG_DONTWAIT, &off, &err);
 		if (!skb) {
-			/* an ICMP error is reported once, before the queued packets */
+			/* __skb_recv_udp() reports an ICMP error once, before the queued packets */
 			if (err && err != -EAGAIN) {
 				--*budget;
 				continue;

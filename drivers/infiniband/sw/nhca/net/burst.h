@@ -49,10 +49,10 @@ struct sk_buff;
  * @linear:  the netdev supports no fragments: each packet is a linear skb
  * @alone:   the route supports no batches (nhca_burst_may()); packets of this pass are sent alone
  *
- * A pass is one call of a requester or responder, or one turn of a channel; the batch is on the
- * stack of this call. The batch is zeroed when the pass begins, and flushed when the pass ends. The
- * lock of the requester or responder, or the channel's turn, protects the batch. The fields are
- * private to net/.
+ * A pass is one call of a requester or responder, or of the send engine for one channel; the batch
+ * is on the stack of this call. The batch is zeroed when the pass begins, and flushed when the pass
+ * ends. A pass holds the lock of the requester or responder, and only one CPU at a time sends for a
+ * channel, so no other CPU uses the batch. The fields are private to net/.
  */
 struct nhca_burst {
 	struct sk_buff *skb;

@@ -31,7 +31,7 @@
  * the sender retransmits this packet. So the buffer is far larger than the usual one of a socket.
  */
 #define NHCA_RCVBUF		(16 << 20)
-/* maximum number of sockets of each address family; a host with fewer CPUs online has one per CPU */
+/* number of sockets of each address family, or the number of CPUs online if there are fewer CPUs */
 #define NHCA_SOCKS		16
 #define NHCA_ADDR_BITS		7
 

@@ -306,7 +306,7 @@ int nhca_frame_send(struct nhca_dev *dev, const struct nhca_who *who, struct nhc
 	int err;
 
 	NHCA_STUB(nhca_frame_send, dev, who, flow, it, len, fault);
-	/* after a stop, the netdev may be running again in another namespace */
+	/* after nhca_steer_stop(), the netdev may be running in another namespace */
 	if (unlikely(READ_ONCE(dev->steer->stopped)) || unlikely(!netif_running(ndev)) ||
 	    nhca_inject_down(dev))
 		return -ENETDOWN;

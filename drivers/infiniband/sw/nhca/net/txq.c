@@ -83,7 +83,7 @@ static int share_make(struct nhca_txq *device, struct nhca_user *user)
 	refcount_inc(&device->ref);
 	share->device = device;
 	WRITE_ONCE(user->packets_put, nhca_txq_put);
-	/* the user may create two flows at a time */
+	/* another CPU may have stored a count for the same user: use the other count */
 	if (cmpxchg(&user->packets, NULL, share))
 		nhca_txq_put(share);
 	return 0;
@@ -192,7 +192,7 @@ void nhca_flow_list(struct nhca_flow *flow)
 	/* in a long list examine two other flows, so that idle flows do not stay in the list */
 	for (i = 0; i < 2 && q->nactive > NHCA_TXQ_SCAN; i++)
 		txq_rotate(q, list_first_entry(&q->active, struct nhca_flow, active));
-	/* flows that wait have started @age, but it may have stopped before this flow was listed */
+	/* waiting flows have started @age, but @age may have stopped before this flow was listed */
 	if (nhca_txq_waiting(q, false))
 		age_start(q);
 	spin_unlock_irqrestore(&q->lock, flags);

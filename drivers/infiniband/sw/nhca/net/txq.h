@@ -26,8 +26,8 @@
  * struct nhca_txq - packets of one device, or of one user of a device, in the network stack
  * @ref:      references: one of the device (in its own count), one of each flow and of each user's
  *            share that counts here, one of @rest while it is queued, one of @age while it runs
- * @rcu:      frees the struct after a grace period, because nhca_flow_share() finds shares under
- *            RCU, and @rest may drop the last reference
+ * @rcu:      frees the struct after a grace period, because the functions of @rest and @age, which
+ *            run in softirq, may drop the last reference
  * @inflight: number of packets in the stack that are not stuck
  * @high:     value of @inflight at which flows pause
  * @low:      value of @inflight at which waiting flows resume

@@ -280,7 +280,7 @@ struct sk_buff *nhca_headers(struct sk_buff *skb, struct nhca_av *av, struct dst
 	skb_reserve(skb, nhca_headroom(dst));
 	skb_dst_set(skb, dst);
 	nhca_push_headers(skb, av, sport, idents);
-	/* an SL from a completion (NHCA_SL_*) is the IP version of a packet, and no priority */
+	/* in an AH made from a completion, the SL (NHCA_SL_*) is an IP version, not a priority */
 	if (!(av->sl & NHCA_SL_ROCE_V2))
 		skb->priority = av->sl;
 	return skb;

@@ -10,7 +10,7 @@
 #include "zcopy.h"
 #include "../memory/memory.h"
 
-/* flow.c converts the ubuf_info of an skb to the reference */
+/* flow.c uses the address of the ubuf_info of an skb as the address of the reference */
 static_assert(!offsetof(struct nhca_zcopy, uarg));
 
 void nhca_zcopy_unref(struct nhca_zcopy *z)

@@ -141,8 +141,8 @@ bool nhca_zcopy_released(struct nhca_flow *flow, u32 seq);
  * @owner: as nhca_pageref_wait()
  *
  * Context: process, sleeps.
- * Return: true if the references are released; false if the owner has died and the wait has timed
- * out.
+ * Return: true: the references are released; false: a time limit of nhca_pageref_wait() has ended
+ * the wait.
  */
 bool nhca_zcopy_wait_flow(struct nhca_flow *flow, struct nhca_dev *dev,
 			  struct nhca_pageref_owner *owner);

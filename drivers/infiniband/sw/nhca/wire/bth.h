@@ -199,17 +199,17 @@ enum nhca_nak {
  * @src_qpn:  DETH: QPN of the sender
  * @va:       RETH, AtomicETH: address
  * @rkey:     RETH, AtomicETH: R_Key
- * @dmalen:   RETH
+ * @dmalen:   RETH: DMA length: bytes of the whole message
  * @swap_add: AtomicETH: value to store (compare and swap) or to add
  * @compare:  AtomicETH: value to compare with
  * @syndrome: AETH: kind of the response
  * @msn:      AETH: message sequence number
- * @orig:     AtomicAckETH
+ * @orig:     AtomicAckETH: value in memory before the operation
  * @imm:      ImmDt, big endian
- * @inv_rkey: IETH
+ * @inv_rkey: IETH: R_Key to invalidate
  * @flush_type: FETH: NHCA_FETH_GLOBAL, NHCA_FETH_PERSISTENT; a peer may also set reserved bits
  * @flush_level: FETH: NHCA_FETH_RANGE, NHCA_FETH_REGION; a peer may also send a reserved value
- * @rx:       RXETH
+ * @rx:       RXETH and the extended header after it
  */
 struct nhca_hdr {
 	const struct nhca_opinfo *info;

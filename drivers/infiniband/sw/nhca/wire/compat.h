@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Differences between kernel versions that concern wire/.  The driver's compat.h does not have
- * them, because it includes headers of the RDMA core, which the fuzzer in user space lacks.
+ * Differences between kernel versions that concern wire/.  wire/ cannot include the driver's
+ * compat.h, because compat.h includes headers of the RDMA core, which the fuzzer in user space
+ * lacks.
  */
 #ifndef NHCA_WIRE_COMPAT_H
 #define NHCA_WIRE_COMPAT_H
@@ -15,7 +16,7 @@
 #endif
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 14, 0)
-#define NHCA_OLD_CRC32	/* crc32_le() uses tables; only the crypto API uses CPU instructions */
+#define NHCA_OLD_CRC32	/* crc32_le() uses tables; only the crypto API has faster code (icrc.c) */
 #endif
 
 /*

@@ -24,7 +24,7 @@ static bool has_frame(u8 opcode)
 	return opcode == NHCA_RX_HALF_WRITE || opcode == NHCA_RX_FRAMES_DATA;
 }
 
-/* Decode what follows the RXETH of a third-party request or challenge. */
+/* Decode the extended header after the RXETH of a third-party request or challenge. */
 static void third_decode(struct nhca_rxeth *x, const u8 *p)
 {
 	x->reply_pvo = get_unaligned_be64(p);
@@ -181,7 +181,7 @@ bool nhca_rxeth_stepped(const struct nhca_rxeth *x, u32 n, const u8 *p, const u8
 	       get_unaligned_be64(q + 32) == x->pvo + n * x->segment;
 }
 
-/* Return: true if a packet of the transfer begins at x->offset. */
+/* Return: true if a packet of the transfer can begin at x->offset. */
 static bool offset_ok(const struct nhca_rxeth *x)
 {
 	return !(x->offset % x->segment) && (x->offset < x->total || !x->offset);

@@ -14,13 +14,14 @@
 #include <linux/types.h>
 
 #define NHCA_RXETH_LEN		64
-/* after the RXETH: read request, read challenge, half-send read request */
+/* bytes of the extended header after the RXETH, for each kind of packet that has such a header: */
+/* read request, read challenge, half-send read request */
 #define NHCA_RX_READ_LEN	16
-#define NHCA_RX_FRAMES_LEN	16	/* after the RXETH: half-receive read request, challenge */
-#define NHCA_RX_TOKEN_LEN	8	/* after the RXETH: probe, probe challenge, fence */
-#define NHCA_RX_STATUS_LEN	8	/* after the RXETH: status */
-#define NHCA_RX_GID_LEN		16	/* after the RXETH: third-party payload */
-/* after the RXETH: third-party request, third-party challenge */
+#define NHCA_RX_FRAMES_LEN	16	/* half-receive read request and challenge */
+#define NHCA_RX_TOKEN_LEN	8	/* probe, probe challenge, fence */
+#define NHCA_RX_STATUS_LEN	8	/* status */
+#define NHCA_RX_GID_LEN		16	/* third-party payload */
+/* third-party request, third-party challenge */
 #define NHCA_RX_THIRD_LEN	(NHCA_RX_READ_LEN + NHCA_RX_GID_LEN + 24)
 #define NHCA_RXETH_VERSION	0
 
