@@ -10,7 +10,7 @@
  * mode.  So file_try() holds the lock while it checks the size and begins the write.  A truncation
  * that comes later waits for this direct I/O (inode_dio_wait()), as for any direct I/O.
  *
- * With IOCB_NOWAIT a file system writes only to blocks that are allocated and not in the page cache.
+ * With IOCB_NOWAIT a file system writes only blocks that are allocated and not in the page cache.
  * For other blocks file_prepare() first allocates the blocks and empties the page cache, without a
  * change of the size.  Some file systems still refuse the write, for example because they write
  * each block to a new place, and some do not support IOCB_NOWAIT (FMODE_NOWAIT).  Then the write is

@@ -154,7 +154,7 @@ void nhca_arr_drop(struct nhca_direct_pool *pool, struct nhca_arr *arr)
 	arr_free(pool, arr);
 }
 
-/* Release a FAILED or SENT ARR.  Return: the ARR, which is then FREE; NULL: there is no such ARR. */
+/* Release a FAILED or SENT ARR.  Return: the ARR, which is then FREE; NULL: there is none. */
 static struct nhca_arr *arr_recycle(struct nhca_direct_pool *pool)
 {
 	struct nhca_arr *arr;

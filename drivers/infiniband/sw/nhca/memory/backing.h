@@ -41,7 +41,7 @@ static inline u64 nhca_backing_whole_op(u64 op)
  * @op:      number of the operation
  * @next:    number of the first block that the owner has not requested yet
  * @end:     offset in the region at which the operation ends, in bytes
- * @run:     blocks to request at a time
+ * @run:     number of blocks of the next I/O request that reads in advance
  * @error:   errno (positive) of a failed I/O request of operation @write_op, or 0; protected by the
  *           lock of the struct nhca_fault
  * @write_op: number of the last operation that has written to a backing or flushed it; written with
@@ -63,10 +63,10 @@ struct nhca_feed {
 
 /**
  * struct nhca_backing_ops - functions of a backing
- * @seg:   finds contiguous bytes, as nhca_mr_seg() does.  @f and @op name the operation, and the
- *         SGE that is written (nhca_backing_op()); @f is NULL if the caller cannot wait.  The
- *         backing ignores the bytes that the caller writes to the segment until @placed is called
- *         for them.
+ * @seg:   finds the contiguous bytes at offset @off of the region, at most @max.  @f and @op name
+ *         the operation, and the SGE that is written (nhca_backing_op()); @f is NULL if the caller
+ *         cannot wait.  The backing ignores the bytes that the caller writes to the segment until
+ *         @placed is called for them.
  *         It is called in a live section, and returns 0; -EAGAIN: the bytes are not in memory, so
  *         the caller must call @want; also returned if @f is NULL; -EACCES: the region is being
  *         freed; -EIO: the bytes cannot be read.
@@ -82,11 +82,11 @@ struct nhca_feed {
  *         freed, or @f is NULL.
  * @flush: writes to the disk all bytes of the region that were placed before.  @op names the FLUSH;
  *         the owner calls @flush for the same @op again after its wait.  @persistent: the bytes
- *         must also leave the cache of the disk.  NULL: nothing has to be done.
+ *         must also leave the cache of the disk.  @flush is NULL if a backing has nothing to write.
  *         It is called in the live section in which the key was checked, and returns 0; -EAGAIN:
  *         the function has called nhca_fault_begin(), so the owner waits; -EACCES: the region is
  *         being freed, or @f is NULL; -EIO: some bytes could not be written.
- * @ahead: advises the backing that an operation, which has begun, will need these bytes.
+ * @ahead: advises the backing that an operation will need @len bytes from @off on.
  *         It is called in the live section in which the key was checked.
  * @free:  frees the backing.  It is called in process context, and may sleep.  The key is closed,
  *         and the waits for live sections and packets have ended.
@@ -104,7 +104,7 @@ struct nhca_backing_ops {
 };
 
 /**
- * struct nhca_backing - what supplies the bytes of a region; a part of the supplier's structure
+ * struct nhca_backing - a backing; embedded in a structure of the code that supplies the bytes
  * @ops: its functions
  * @key: L_Key of the region, for traces; 0 before nhca_mr_backed()
  */
@@ -143,7 +143,7 @@ struct nhca_backing *nhca_mr_backing(struct ib_mr *ibmr);
 
 /**
  * nhca_fault_feed - get the position of a requester or responder in its backing
- * @f: the struct nhca_fault of the requester or responder (the owner); "the state" below
+ * @f: the struct nhca_fault of the requester or responder (the owner)
  * Context: any.
  * Return: the position.
  */
@@ -153,13 +153,13 @@ struct nhca_feed *nhca_fault_feed(struct nhca_fault *f);
  * nhca_fault_of - get the struct nhca_fault that contains a position
  * @feed: from nhca_fault_feed()
  * Context: any.
- * Return: the state.
+ * Return: the struct nhca_fault.
  */
 struct nhca_fault *nhca_fault_of(struct nhca_feed *feed);
 
 /**
- * nhca_fault_get - take a reference, so that the state is not freed before nhca_fault_put()
- * @f: the state
+ * nhca_fault_get - take a reference, so that @f is not freed before nhca_fault_put()
+ * @f: the owner's struct nhca_fault
  * Context: any.
  * Return: @f.
  */
@@ -167,14 +167,14 @@ struct nhca_fault *nhca_fault_get(struct nhca_fault *f);
 
 /**
  * nhca_fault_put - release a reference
- * @f: the state
+ * @f: the owner's struct nhca_fault
  * Context: any.
  */
 void nhca_fault_put(struct nhca_fault *f);
 
 /**
  * nhca_fault_begin - let the owner wait until nhca_fault_end()
- * @f: the state
+ * @f: the owner's struct nhca_fault
  * Context: BH disabled; also in a live section, and with a lock of the backing held.
  * Return: true: the caller must cause one call of nhca_fault_end(), even if the owner cancels the
  * wait or is freed; false: the owner waits already, and will try again when that wait has ended.
@@ -183,7 +183,7 @@ bool nhca_fault_begin(struct nhca_fault *f);
 
 /**
  * nhca_fault_end - end a wait of nhca_fault_begin() or nhca_fault_sync(): the owner tries again
- * @f: the state; the function releases the reference of the wait
+ * @f: the owner's struct nhca_fault; the function releases the reference of the wait
  *
  * The owner is resumed unless it has canceled the wait.  If the bytes could not be read,
  * nhca_backing_ops.seg() returns -EIO when the owner tries again.
@@ -194,7 +194,7 @@ bool nhca_fault_end(struct nhca_fault *f);
 
 /**
  * nhca_fault_write_op - record the operation with which the owner writes to a backing or flushes it
- * @f:  the state
+ * @f:  the owner's struct nhca_fault
  * @op: number of the operation; if it is the same as in the last call, nothing happens
  * Context: BH disabled; a lock of the backing may be held.
  */
@@ -202,7 +202,7 @@ void nhca_fault_write_op(struct nhca_fault *f, u64 op);
 
 /**
  * nhca_fault_write_begin - count one more part of an operation that must be written to the disk
- * @f: the state
+ * @f: the owner's struct nhca_fault
  *
  * nhca_fault_sync() waits until nhca_fault_write_end() was called for each part.
  * Context: BH disabled; a lock of the backing may be held.
@@ -211,7 +211,7 @@ void nhca_fault_write_begin(struct nhca_fault *f);
 
 /**
  * nhca_fault_write_end - end a part that nhca_fault_write_begin() has counted
- * @f:   the state
+ * @f:   the owner's struct nhca_fault
  * @op:  number of the operation
  * @err: 0: the part is on the disk; else the errno (positive) with which the write has failed
  * Context: BH disabled; a lock of the backing may be held.
@@ -222,7 +222,7 @@ bool nhca_fault_write_end(struct nhca_fault *f, u64 op, int err);
 
 /**
  * nhca_fault_flush_end - record the result of a FLUSH of the owner
- * @f:   the state
+ * @f:   the owner's struct nhca_fault
  * @op:  number of the FLUSH
  * @err: 0 or an errno (positive)
  * Context: BH disabled; a lock of the backing may be held.  Afterwards the caller must cause a call
@@ -232,7 +232,7 @@ void nhca_fault_flush_end(struct nhca_fault *f, u64 op, int err);
 
 /**
  * nhca_fault_flushed - check whether a FLUSH of the owner has ended
- * @f:  the state
+ * @f:  the owner's struct nhca_fault
  * @op: number of the FLUSH
  * Context: BH disabled.
  * Return: 0: the FLUSH has succeeded; -EIO: the FLUSH has failed; -EAGAIN: the FLUSH has not ended,
@@ -242,7 +242,7 @@ int nhca_fault_flushed(struct nhca_fault *f, u64 op);
 
 /**
  * nhca_fault_aborts - get the number of times that the owner has given up all operations
- * @f: the state
+ * @f: the owner's struct nhca_fault
  * Context: any.
  * Return: the number; see nhca_fault_abort().
  */

@@ -37,7 +37,7 @@ struct ib_mr *nhca_mr_dm(struct nhca_dev *dev, struct ib_pd *pd, struct nhca_dm 
 	if (IS_ERR(mr))
 		return ERR_CAST(mr);
 	mr->ibmr.type = IB_MR_TYPE_DM;
-	/* a region of no bytes is accepted, as by other adapters */
+	/* accept a region of no bytes, as other adapters do */
 	err = length ? dm_map(mr, dm, offset, length) : 0;
 	if (err) {
 		nhca_mr_free(mr);

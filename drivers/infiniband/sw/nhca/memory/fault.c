@@ -39,7 +39,7 @@ struct workqueue_struct *nhca_prefetch_wq;
  * @odp:  memory of the region; counted while the request is in progress
  * @off:  offset in the region
  * @len:  bytes
- * @mode: purpose
+ * @mode: what the pages are needed for
  */
 struct fault_want {
 	struct nhca_odp *odp;
@@ -50,7 +50,7 @@ struct fault_want {
 
 /**
  * struct nhca_fault - see fault.h
- * @work:        for a worker; counts in @ref from being queued until it has run
+ * @work:        work item that faults @want in; has a reference while it is queued or runs
  * @ref:         one for the owner, one for @work, one for a wait of nhca_fault_begin() or
  *               nhca_fault_sync(), and one for each nhca_fault_get()
  * @lock:        protects all below; taken with BH disabled
@@ -116,7 +116,7 @@ static void fault_work(struct work_struct *work)
 	nhca_faultq_end(nhca_odp_faultq(want.odp), NHCA_FAULTQ_AWAITED);
 
 	spin_lock_bh(&f->lock);
-	/* -EBUSY: the memory changes all the time, so the owner may retry without a limit */
+	/* -EBUSY: the page tables changed during each attempt; the owner may try again any time */
 	if (n < 0 && n != -EBUSY && f->owner_waits) {
 		f->failed_id = nhca_odp_id(want.odp);
 		f->failed_off = want.off;
@@ -195,7 +195,10 @@ bool nhca_fault_has_job(const struct nhca_fault *f)
 	return READ_ONCE(f->busy) && READ_ONCE(f->owner_waits);
 }
 
-/* Return: true if the same request has failed within FAULT_MEMORY.  A failure is reported once. */
+/*
+ * Return: true if the same request has failed within FAULT_MEMORY.  This function forgets the
+ * failure, so that the failure is reported only once.
+ */
 static bool fault_failed(struct nhca_fault *f, const struct fault_want *want)
 {
 	bool same = f->failed_id == nhca_odp_id(want->odp) && f->failed_off == want->off &&
@@ -367,7 +370,7 @@ int nhca_fault_request(struct nhca_fault *f, struct nhca_odp *odp, u64 off, u64 
 
 	spin_lock_bh(&f->lock);
 	if (f->busy) {
-		/* the owner will call again when the current request has ended */
+		/* the owner will call this function again when the current request has ended */
 		WRITE_ONCE(f->owner_waits, true);
 	} else if (fault_failed(f, &want)) {
 		err = -EACCES;

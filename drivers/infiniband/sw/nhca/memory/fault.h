@@ -86,8 +86,8 @@ bool nhca_fault_has_job(const struct nhca_fault *f);
  * nhca_fault_waiting - check whether the owner waits for a fault
  * @f: the state or NULL
  * Context: any.
- * Return: true if a requested fault has not ended; @resume will be called at its
- * end.
+ * Return: true if a fault or another wait of the owner has not ended; @resume will be called at the
+ * end of the wait.
  */
 static inline bool nhca_fault_waiting(const struct nhca_fault *f)
 {

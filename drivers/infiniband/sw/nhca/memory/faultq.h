@@ -27,7 +27,7 @@ struct nhca_user;
 #define NHCA_FAULTQ_PREFETCHES		32u
 
 /**
- * enum nhca_faultq_kind - the workqueue of some work
+ * enum nhca_faultq_kind - kinds of work; each kind has its own workqueue
  * @NHCA_FAULTQ_AWAITED:  nhca_fault_wq: a QP or channel waits for the page
  * @NHCA_FAULTQ_PREFETCH: nhca_prefetch_wq: nobody waits
  * @NHCA_FAULTQ_KINDS:    number of kinds
@@ -55,7 +55,7 @@ struct nhca_faultq;
  * nhca_faultq_get - find or make the queue of an address space
  * @mm:  the address space, which exists until nhca_faultq_put(); only its address is used
  * @user: record in nhca_host_users of the user who is charged; NULL: nobody, so only the limits
- *       of an address space apply.  A queue that exists keeps its user.
+ *       of an address space apply.  If the queue already exists, its user does not change.
  * Context: process, sleeps.
  * Return: the queue with a counted reference; NULL: out of memory.
  */

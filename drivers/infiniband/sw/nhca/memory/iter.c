@@ -402,7 +402,7 @@ static int iter_word(const struct nhca_key_user *key_user, u32 rkey, u64 va, int
 		return nhca_iter_fault(&it, 0, f);
 	if (err)
 		return err;
-	/* @va is aligned, but the bytes may be unaligned in memory if iova and memory differ */
+	/* @va is aligned, but memory may have another alignment than the region's addresses */
 	if (!IS_ALIGNED((unsigned long)seg.addr, sizeof(u64)) || seg.len != sizeof(u64))
 		return -EACCES;
 	*where = seg.addr;

@@ -97,8 +97,8 @@ static inline void nhca_live_unpin(struct nhca_live *l)
 /**
  * nhca_live_enter - begin a live section
  *
- * If a key was closed before the section began, the section reads that the key is closed: the
- * barrier here pairs with the one in nhca_live_snapshot() (PREEMPT_RT: in nhca_live_wait()).
+ * If a key was closed before the section began, the section reads that the key is closed, because
+ * the barrier here pairs with that in nhca_live_snapshot() (PREEMPT_RT: in nhca_live_wait()).
  * Sections nest.
  * Context: BH disabled; not in hard interrupts.  Disables preemption, or migration with PREEMPT_RT.
  */

@@ -133,8 +133,9 @@ int nhca_remote_inv(const struct nhca_key_user *key_user, u32 rkey);
  * If a check fails, the window does not change.  Otherwise the function closes a type 1 window that
  * is open, before it opens the window with the new range.
  * Context: BH disabled, not in a live section.
- * Return: 0; -EACCES: the domains differ, or the region does not grant the rights or the range;
- * -EINVAL: a key, the rights or the length is invalid, or a type 2 window is bound already.
+ * Return: 0; -EACCES: QP, window and region are not in one domain, or the region does not grant the
+ * rights or the range; -EINVAL: a key, the rights or the length is invalid, or a type 2 window is
+ * bound already.
  */
 int nhca_mw_bind(struct nhca_key_user *key_user, const struct nhca_send_wqe *wqe);
 

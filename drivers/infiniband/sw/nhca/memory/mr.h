@@ -41,9 +41,9 @@ enum nhca_mr_kind {
 
 /**
  * struct nhca_mr_ops - functions and properties of the regions that were registered in one way
- * @zcopy: packets may refer to the pages of the region.  Packets must not refer to memory that
- *         softirq, or code other than the owner, can take away (fast registration, on-demand pages,
- *         dma-bufs).
+ * @zcopy: packets may refer to the pages of the region.  @zcopy is false for memory that can be
+ *         taken away while packets are in the network stack: by a local invalidate in softirq (fast
+ *         registration), by the kernel (on-demand pages), or by an exporter (dma-bufs).
  * @seg:   does the work of nhca_mr_seg() while the region's kind is not NHCA_MR_TCE; NULL if the
  *         kind is always NHCA_MR_TCE or NHCA_MR_BACKED.  It is called in a live section, and
  *         returns the same as nhca_mr_seg(); -EAGAIN: call @want.
@@ -271,7 +271,7 @@ static inline u64 nhca_backing_op(const struct nhca_iter *it)
  * nhca_owner_of_pd - describe the owner of ranges for regions of a protection domain
  * @pd: the protection domain
  * Context: any.
- * Return: the owner; its user is not counted: the process that made @pd has a reference.
+ * Return: the owner, without a reference to its user.  The process that made @pd has a reference.
  */
 struct nhca_owner nhca_owner_of_pd(const struct ib_pd *pd);
 

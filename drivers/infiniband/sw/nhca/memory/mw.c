@@ -55,8 +55,8 @@ u64 nhca_mw_device_cap(void)
 
 /*
  * Protects nhca_key_user.windows of every QP, and by_qp of every window.  The lock is taken with BH
- * disabled, and held for one window at a time, because all QPs share it.  It nests inside the lock
- * of a window's key.
+ * disabled, and held for one window at a time, because all QPs share the lock.  The lock nests
+ * inside the lock of a window's key.
  */
 static DEFINE_SPINLOCK(mw_by_qp_lock);
 

@@ -4,9 +4,9 @@
  *
  * A region consists of chunks of address space, each as large as the memory that one page table of
  * the lowest level maps.  A chunk is made when it is first accessed.  Each chunk has its own range
- * of TCEs and its own interval notifier.  It is freed about 1 s after it has lost its last page, or
- * earlier.  So a region may be as large as the address space (an implicit region is), and only the
- * part in use needs memory.  This file does not use the core's ib_umem_odp, which needs 8 to 16
+ * of TCEs and its own interval notifier.  A chunk that has lost its last page is freed after about
+ * 1 s or less.  So a region may be as large as the address space (an implicit region is), and only
+ * the part in use needs memory.  This file does not use the core's ib_umem_odp, which needs 8 to 16
  * bytes for each page that may be accessed.  The TCEs are the only list of pages here, and the
  * driver itself records which pages are dirty.
  *
@@ -345,7 +345,7 @@ static void chunk_put(struct odp_chunk *chunk)
 /* ---- faults ---- */
 
 /*
- * Fault in the pages @start to @end - 1 of a chunk, at most ODP_BATCH.
+ * Fault in the pages of the addresses @start to @end - 1 of a chunk, at most ODP_BATCH pages.
  * Return: 0, or as nhca_odp_fault().
  */
 static int chunk_fault_batch(struct odp_chunk *chunk, unsigned long start, unsigned long end,
@@ -391,7 +391,7 @@ static int chunk_fault_batch(struct odp_chunk *chunk, unsigned long start, unsig
 
 /*
  * Fault in the bytes @va to @end - 1 of one chunk.
- * Return: number of bytes from @va on that were handled, or an error if there are none.
+ * Return: number of bytes from @va on that were handled; if no byte was handled, an error.
  */
 static s64 chunk_fault(struct odp_chunk *chunk, unsigned long va, unsigned long end,
 		       enum nhca_odp_mode mode)
@@ -522,7 +522,7 @@ void nhca_odp_put(struct nhca_odp *odp)
 		cond_resched();
 	}
 	mutex_unlock(&odp->lock);
-	/* only notifiers and chunk users queue this work, and none is left */
+	/* only notifiers and chunk_put() queue this work, and no chunk is left */
 	cancel_delayed_work_sync(&odp->reap);
 	xa_destroy(&odp->chunks);
 	nhca_user_put(odp->owner.user);
@@ -628,8 +628,8 @@ struct ib_mr *nhca_mr_odp(struct nhca_dev *dev, struct ib_pd *pd, u64 start, u64
 		return ERR_PTR(-ENOMEM);
 	}
 	/*
-	 * Set the TCEs of present pages, so that the first packet does not fault.  Ignore errors: a
-	 * later fault reports them.
+	 * Set the TCEs of present pages, so that the first packets do not wait for faults.  Ignore
+	 * errors: a later fault reports them.
 	 */
 	if (length <= ODP_PRESENT_MAX)
 		nhca_odp_fault(mr->odp, 0, length, NHCA_ODP_PRESENT);

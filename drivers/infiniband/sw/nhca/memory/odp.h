@@ -121,7 +121,7 @@ struct nhca_faultq *nhca_odp_faultq(const struct nhca_odp *odp);
 u64 nhca_odp_id(const struct nhca_odp *odp);
 
 /**
- * nhca_fault_request - queue a worker that faults in bytes for the owner of @f
+ * nhca_fault_request - let a worker fault in bytes for which the owner of @f waits
  * @f:    state of the owner
  * @odp:  memory of the region
  * @off:  offset in the region

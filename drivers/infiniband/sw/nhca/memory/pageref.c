@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Page references: counts the references of packets to pages of a consumer, and waits for them. */
+/* Page references: this file counts references of packets to consumer pages, and waits for them. */
 #include <linux/jiffies.h>
 #include <linux/mutex.h>
 #include <linux/pid.h>
@@ -60,7 +60,7 @@ bool nhca_pageref_add(struct nhca_pageref *ref, struct nhca_pageref_region **reg
 	struct nhca_pageref_region *r = region_count(region);
 	u32 i;
 
-	/* most often the region is the one of the previous pages */
+	/* begin with the newest region, because it most often also has the next pages */
 	for (i = ref->n; i--;)
 		if (ref->regions[i] == r)
 			return r;
@@ -74,7 +74,7 @@ bool nhca_pageref_add(struct nhca_pageref *ref, struct nhca_pageref_region **reg
 /* Drop one count of a region, and free @r at a count of 0. */
 static void region_put(struct nhca_pageref_region *r)
 {
-	/* fully ordered: no skb reads the pages when the waiter sees the count */
+	/* fully ordered, so that no skb reads the pages any more when the waiter sees the count */
 	int left = atomic_dec_return(&r->count);
 
 	if (!left)
@@ -256,7 +256,7 @@ static bool pageref_caller_dies(void)
 /*
  * Return: true if the owner is dead, or if the owner is the caller's process and is being killed or
  * exits.  In this case the address space may still have other users, such as a worker of vhost.
- * The caller must not wait for these users, because they may end only after its exit.
+ * The caller must not wait for these users, because they may end only after the caller's exit.
  */
 static bool pageref_owner_dies(const struct nhca_pageref_owner *owner)
 {
@@ -308,7 +308,7 @@ static bool pageref_wait_for(const struct pageref_wait *w, struct nhca_pageref_o
 	    !wait_var_event_killable(var, pageref_over(w)))
 		return true;
 
-	/* the owner may still live, if this task removes a device that the owner uses */
+	/* the owner may still run, if this task removes a device that the owner uses */
 	while (!pageref_owner_dies(owner)) {
 		left = removal_left(w->dev);
 		if (!left)

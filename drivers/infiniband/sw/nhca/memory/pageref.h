@@ -90,8 +90,8 @@ static inline struct nhca_pageref_owner *nhca_pageref_owner_hold(struct nhca_pag
 }
 
 /**
- * nhca_pageref_owner_put - release a reference; waits of the caller for the process have ended
- * @owner: the record or NULL
+ * nhca_pageref_owner_put - release a reference
+ * @owner: the record or NULL; all waits of the caller that have used the record have ended
  * Context: process, sleeps.
  */
 void nhca_pageref_owner_put(struct nhca_pageref_owner *owner);

@@ -66,7 +66,7 @@ struct nhca_owner {
  * struct nhca_range - contiguous entries of one table
  * @table: 0 to NHCA_TCE_TABLES - 1
  * @shift: page size class: PAGE_SHIFT, PMD_SHIFT or PUD_SHIFT
- * @key:   17 bits
+ * @key:   key of the range in PVOs and TCEs, 17 bits
  * @first: index of the first entry
  * @count: number of entries
  * @owner: owner of the range
@@ -113,9 +113,9 @@ extern struct nhca_tce_table nhca_tce_tables[NHCA_TCE_TABLES];
  * cannot use up all tables, even with small ranges that lie far apart.
  * Context: process, sleeps.
  * Return: 0; -EINVAL: no such class, or @count is 0 or larger than a table; -ENOSPC: no table of
- * the class has such a gap, and all tables are in use; -EDQUOT: nhca_share_ok() refuses the space,
- * or another table, to the user; -ENOMEM: no memory, or the entries would need more than half of
- * the host's memory.
+ * the class has such a gap, and all tables are in use; -EDQUOT: the user has its share of the PVO
+ * space or of the tables; -ENOMEM: no memory, or the entries would need more than half of the
+ * host's memory.
  */
 int nhca_range_alloc(struct nhca_range *r, unsigned int shift, u64 count,
 		     const struct nhca_owner *owner);

@@ -25,7 +25,7 @@ struct nhca_rx;
  * @v4:      both addresses are IPv4
  * @mcast:   @daddr is multicast
  * @tclass:  traffic class or TOS of the IP header
- * @hop_limit: hop limit or TTL of the IP header; 0: NHCA_DEFAULT_TTL
+ * @hop_limit: hop limit or TTL of the IP header; 0: the default, 64 (NHCA_DEFAULT_TTL)
  * @flow_label: flow label of the IPv6 header, and entropy of the UDP source port
  * @sl:      service level, becomes skb->priority; NHCA_SL_*, which a UD completion reports in place
  *           of a service level, sets no priority
@@ -62,9 +62,9 @@ struct nhca_av {
  * @gfp:  GFP_KERNEL, or GFP_ATOMIC in atomic context
  * Context: process or atomic, by @gfp.
  * Return: the AV with one reference; ERR_PTR: -EINVAL: @attr has no GRH or no RoCEv2 GID, the GID
- * has no netdev, only one of the addresses is IPv4, or the destination is neither multicast nor as
- * nhca_addr_unicast() demands; -EADDRNOTAVAIL: the GID is a link-local address that the netdev does
- * not have; -ENOMEM: no memory.
+ * has no netdev, only one of the addresses is IPv4, or the destination is neither a multicast
+ * address nor the address of one host (nhca_addr_unicast()); -EADDRNOTAVAIL: the GID is a
+ * link-local address that the netdev does not have; -ENOMEM: no memory.
  */
 struct nhca_av *nhca_av_create(struct nhca_dev *dev, const struct rdma_ah_attr *attr,
 			       gfp_t gfp);

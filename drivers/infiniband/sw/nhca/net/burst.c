@@ -377,7 +377,10 @@ static __always_inline void nhca_run_between(struct nhca_run *run, struct nhca_h
 	nhca_hdr_step(hdr, run->n, run->p + NHCA_ICRC_LEN);
 }
 
-/* Add mark and header as fragment @i, which never continues the previous fragment in memory. */
+/*
+ * Add mark and header as fragment @i. They never directly follow the previous fragment in memory,
+ * so they always are a separate fragment.
+ */
 static __always_inline void nhca_run_header(struct nhca_run *run, struct nhca_hdr *hdr,
 					    struct skb_shared_info *info, u32 i)
 {

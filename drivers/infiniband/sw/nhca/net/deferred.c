@@ -15,7 +15,7 @@
 /* maximum payload in bytes that the copy has in its linear part; a longer payload is in pages */
 #define NHCA_COPY_LINEAR	512
 
-/* Return: an skb with room for @len bytes, and for @paged more in pages; or NULL. */
+/* Return: an skb with room for @len bytes, and for @paged more in pages; NULL: no memory. */
 static struct sk_buff *copy_alloc(u32 len, u32 paged, struct mem_cgroup *memcg, gfp_t gfp)
 {
 	struct mem_cgroup *old;
@@ -55,7 +55,7 @@ int nhca_rx_copy_deferred(const struct nhca_rx *rx, struct nhca_rx *copy, struct
 	struct sk_buff *skb;
 	u32 ip_len = 0;
 
-	/* the frame of a raw packet QP has no IP header here, because its receiver needs none */
+	/* ip.hdr is NULL for a frame to a raw packet QP, because its receiver needs no IP header */
 	if (rx->ip.hdr)
 		ip_len = rx->ip.v4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
 	skb = copy_alloc(ip_len + rx->payload - paged, paged, memcg, gfp);

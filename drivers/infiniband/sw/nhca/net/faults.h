@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Injected faults of packets, and the queue of packets that they delay */
+/* Injected faults of packets, and the queue of delayed packets. */
 #ifndef NHCA_NET_FAULTS_H
 #define NHCA_NET_FAULTS_H
 

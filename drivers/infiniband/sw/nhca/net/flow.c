@@ -56,7 +56,8 @@ struct nhca_flow *nhca_flow_create(struct nhca_txq *q, void (*kick)(void *arg), 
 	int i;
 
 	/*
-	 * slab aligns an object of 2^n bytes to 2^n; nhca_flow_charge() uses the low address bits
+	 * slab aligns an object of 2^n bytes to 2^n, so the low address bits are 0, and
+	 * nhca_flow_charge() can use these bits
 	 */
 	BUILD_BUG_ON(sizeof(*flow) < NHCA_FLOW_BATCH);
 	flow = kzalloc(roundup_pow_of_two(sizeof(*flow)), GFP_KERNEL_ACCOUNT);
@@ -290,7 +291,7 @@ void nhca_txq_rest(struct nhca_bh *bh)
 	bool more;
 
 	spin_lock_irqsave(&q->lock, flags);
-	/* if a woken flow has sent packets, the last of these wakes the other flows */
+	/* if a woken flow has sent packets, the release of the last packet wakes the other flows */
 	more = atomic_read(&q->inflight) <= 0 && !nhca_txq_wake_all(q);
 	q->resting = more;
 	spin_unlock_irqrestore(&q->lock, flags);

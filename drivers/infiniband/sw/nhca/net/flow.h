@@ -20,7 +20,7 @@ struct sk_buff;
  *           consumer pages, no other skb may be charged with the same zero-copy reference
  * @packets: number of packets in @skb, 1 to NHCA_FLOW_BATCH
  *
- * If the stack already holds packets of @flow, the new ones take the same transmit queue.
+ * If the stack already holds packets of @flow, the new packets take the same transmit queue.
  * Otherwise this CPU selects the queue.
  * Context: any.
  */

@@ -10,9 +10,9 @@
 
 /*
  * Chunks of memory of one CPU. Small pieces come from one chunk after another. Whole pages have
- * their own chunks, so that the pages are aligned: copies from page to page are fast. The chunks
- * for pages and for skbs are used in turn: a chunk whose packets are freed is used again. A new
- * chunk would have to be allocated and, in most kernels, cleared.
+ * their own chunks, so that these pages are aligned, because copies between aligned pages are
+ * faster. The chunks for pages and for skbs are used in turn, so that a chunk whose packets are
+ * freed is used again. A new chunk would have to be allocated and, in most kernels, cleared.
  */
 struct nhca_frags {
 	local_lock_t lock;	/* all members: disabled BHs do not protect them under PREEMPT_RT */

@@ -30,7 +30,7 @@ struct sk_buff *nhca_linear_head(const struct nhca_tx *tx, struct dst_entry *dst
 	return nhca_headers(skb, tx->av, dst, tx->sport, NHCA_BURST_PACKETS);
 }
 
-/* Return: the skb for packet @index of the batch, or NULL. */
+/* Return: the skb for packet @index of the batch; NULL: no memory. */
 static struct sk_buff *nhca_linear_skb(const struct nhca_burst *b, const struct nhca_tx *tx,
 				       u32 index, u32 bytes)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The network side: UDP sockets of each network namespace, the table of addresses of nhca devices,
- * and packets in and out.
+ * and the functions that send and receive packets.
  *
  * A batch is an skb with several packets of one sender (UDP GSO or GRO).  A payload that is sent by
  * page reference is not copied: the packet refers to the consumer's pages (zcopy.h).
@@ -268,8 +268,8 @@ struct nhca_burst;
  *           in batches, or without an ICRC (if @hdr has NHCA_CAP_NO_ICRC)
  * @fault:   state of a wait for payload that is not in memory; NULL: do not wait, return an error
  * @ahead:   bytes of the message after @payload, which a page fault also brings into memory
- * @zcopied: bytes of payload sent by page reference, set by nhca_xmit() and nhca_burst_run(); 0
- *           before
+ * @zcopied: bytes of payload sent by page reference; the caller sets 0, and nhca_xmit() and
+ *           nhca_burst_run() set the number
  */
 struct nhca_tx {
 	struct nhca_burst *burst;
@@ -347,7 +347,8 @@ bool nhca_lo_watched(struct net *net);
  * @bth:     a copy of the first bytes of the packet's BTH, which the following packets must share
  *
  * A packet that differs from the previous one only in its PSN, and perhaps in its AckReq bit, need
- * not be checked again. @bth is a copy, because the headers may have been assembled on the stack.
+ * not be checked again. @bth is a copy, because nhca_rx_headers() may have copied the headers to a
+ * buffer on the kernel stack.
  */
 struct nhca_alike {
 	bool set;
@@ -364,7 +365,7 @@ struct nhca_alike {
  * @v4:    the addresses are IPv4
  * @mcast: @daddr is multicast
  * @iif:   incoming interface. A packet of this host arrives on lo; but if its destination is a
- *         link-local address, this is the interface that has the address
+ *         link-local address, @iif is the interface that has the address
  * @hdr:   the header as it was on the wire, for the GRH of UD
  */
 struct nhca_ip {

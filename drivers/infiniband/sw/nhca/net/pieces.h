@@ -48,7 +48,8 @@ int nhca_pieces_payload(struct nhca_pieces *ps, const struct nhca_tx *tx, struct
  * nhca_pieces_gather - collect the pieces of a packet: headers, payload, pad and ICRC
  * @ps: filled in; each piece has a reference on its page (get_page())
  * @tx: the packet, with at most NHCA_BURST_PAYLOAD bytes of payload; @tx->burst has an skb. If a
- *      piece refers to a consumer page, and @tx->burst->zcopy is NULL, the function sets it
+ *      piece refers to a consumer page, and @tx->burst->zcopy is NULL, the function begins a
+ *      zero-copy reference and stores it there
  * @it: source of the payload
  * Context: BH disabled, live section.
  * Return: 0, or an error as nhca_xmit(); after an error @ps has no pieces.

@@ -83,7 +83,10 @@ bool nhca_rx_begin(struct nhca_rx *rx)
 		rx->ce = (ipv6_get_dsfield(ip6h) & INET_ECN_MASK) == INET_ECN_CE;
 		rx->ip.saddr = ip6h->saddr;
 		rx->ip.daddr = ip6h->daddr;
-		/* IP6CB has the address's interface; in a copy IP6CB is 0, and skb_iif has it */
+		/*
+		 * The stack has stored the interface of the address in IP6CB. In a copy
+		 * (nhca_rx_copy_of()) IP6CB is 0, and skb_iif is already right.
+		 */
 		if (rx->ip.iif == LOOPBACK_IFINDEX && nhca_addr_is_link(&ip6h->daddr))
 			rx->ip.iif = IP6CB(skb)->iif ?: LOOPBACK_IFINDEX;
 		if (ip6h->nexthdr != IPPROTO_UDP)

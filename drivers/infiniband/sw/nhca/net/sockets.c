@@ -369,8 +369,8 @@ void nhca_net_vrf_changed(struct net *net)
 	/*
 	 * Without a device there is nothing to do: when a device gets its first address,
 	 * nhca_addr_add() reads the VRF of the netdev. The barrier pairs with the mutex in
-	 * nhca_net_get(). The caller holds the RTNL, so without a device it must not wait for the
-	 * mutex, which may be held while sockets of other namespaces are opened or closed.
+	 * nhca_net_get(). This check avoids a needless wait for the mutex: the caller holds the
+	 * RTNL, and the mutex may be held while sockets of other namespaces are opened or closed.
 	 */
 	smp_mb();
 	if (!READ_ONCE(nn->users))

@@ -83,7 +83,7 @@ static int share_make(struct nhca_txq *device, struct nhca_user *user)
 	refcount_inc(&device->ref);
 	share->device = device;
 	WRITE_ONCE(user->packets_put, nhca_txq_put);
-	/* another CPU may have stored a count for the same user: use the other count */
+	/* if another CPU has stored a count for the user in the meantime, use that count */
 	if (cmpxchg(&user->packets, NULL, share))
 		nhca_txq_put(share);
 	return 0;

@@ -15,7 +15,7 @@
 
 /* a flow with fewer packets in the stack may bypass the flows that wait for user or device */
 #define NHCA_FLOW_FEW		16
-/* packets of one device in the stack at which its flows pause; they resume at half of it */
+/* packets of one device in the stack at which its flows pause; at half of them the flows resume */
 #define NHCA_TXQ_HIGH		256
 /* parts of nhca_flow.inflight: number of packets, number of stuck packets, and a CPU */
 #define NHCA_FLOW_COUNT		GENMASK_ULL(23, 0)
