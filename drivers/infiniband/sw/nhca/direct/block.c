@@ -40,7 +40,7 @@ static bool pool_has_room(const struct nhca_direct_pool *pool)
 
 /*
  * Queue the next blocks of an operation, in runs that get longer.  The first runs are short, so
- * that the first packets are sent early, and later ones long, so that the disk gets few requests.
+ * that the first packets are sent early.  Later runs are long, so that the disk gets few requests.
  * The blocks end at the end of the operation, or nhca_store.depth after block @index.  One call
  * queues at most AHEAD_BATCH blocks; the next call queues the others.
  */
@@ -64,8 +64,8 @@ static void block_ahead(struct nhca_store *store, struct nhca_fault *f, struct n
 }
 
 /*
- * The operation has come to block @index.  Queue more blocks if it has used up half of the blocks
- * that were queued in advance.
+ * The operation has come to block @index.  Queue more blocks if the operation has used up half of
+ * the blocks that were queued in advance.
  */
 static void block_passed(struct nhca_store *store, struct nhca_fault *f, u64 op, u64 index)
 {
@@ -88,7 +88,7 @@ int nhca_store_seg(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 off
 	struct nhca_arr *arr;
 	int err = -EAGAIN;
 
-	/* the caller cannot wait: nhca_iter_fault() returns -EACCES, because it->fault is NULL */
+	/* the caller cannot wait, so it gets -EACCES from nhca_iter_fault() in place of -EAGAIN */
 	if (!f)
 		return -EAGAIN;
 	if (write)

@@ -2,8 +2,8 @@
 /*
  * Files of direct/ in the module's directory of debugfs:
  *
- *   pools    the pools: blocks and ARRs in use, and whether a requester or responder waits for an
- *            ARR
+ *   pools    the pools: numbers of blocks, ARRs, edge pages and regions, how many are in use, and
+ *            whether a requester or responder waits for an ARR
  *   stores   the regions of files: I/O in progress, blocks to write, errors, and the time that
  *            nhca_store_stop() has waited
  */

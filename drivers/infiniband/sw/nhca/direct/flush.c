@@ -5,8 +5,8 @@
  * A flush waits for the blocks that are DIRTY or DRAINING when it begins, and then makes the file
  * durable if the flush is persistent.  One flush of a region is in progress at a time.  Requests
  * that come while a flush is in progress share the next flush.  Blocks that become DIRTY after a
- * flush has begun are counted apart, so that a peer that writes all the time does not delay the
- * flush of another peer.
+ * flush has begun are counted separately (nhca_store.unflushed), so that a peer that writes all the
+ * time does not delay the flush of another peer.
  */
 #include "store.h"
 #include "../observe/trace_direct.h"

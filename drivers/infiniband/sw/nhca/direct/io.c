@@ -48,7 +48,7 @@ void nhca_direct_more(struct nhca_direct_pool *pool)
 	pool->short_of = !list_empty(&pool->waiting);
 }
 
-/* Kick all regions that wait now.  A region that is short again waits for the next call. */
+/* Kick all regions that wait now.  A region that still gets too little waits for the next call. */
 static void kick_all(struct nhca_direct_pool *pool)
 {
 	LIST_HEAD(all);
@@ -92,7 +92,7 @@ static void pool_poll(struct work_struct *work)
 
 /* ---- begin ---- */
 
-/* Release a reference of nhca_direct_io.refs.  After the last one the I/O request has ended. */
+/* Release a reference of nhca_direct_io.refs.  The last release ends the I/O request. */
 static void io_put(struct nhca_direct_io *io)
 {
 	struct nhca_direct_pool *pool = io->store->pool;
@@ -220,8 +220,9 @@ static bool pool_reclaim(struct nhca_direct_pool *pool)
 }
 
 /*
- * If blocks of the region still wait for their I/O, the pool is short.  Let the region try again
- * when a block was sent, when an I/O request has ended, or at the latest after NHCA_POLL_TIME.
+ * If blocks of the region still wait for their I/O, the pool is short of PMBs or I/O requests.  Let
+ * the region try again when a block was sent, when an I/O request has ended, or at the latest after
+ * NHCA_POLL_TIME.
  */
 static void store_short(struct nhca_store *store)
 {

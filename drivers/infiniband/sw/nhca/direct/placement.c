@@ -55,7 +55,7 @@ static bool place_follows(const struct nhca_arr *arr, u32 in)
 
 /*
  * Find the ARR of an operation for byte @in of a block.  If the operation continues at another
- * place in the block, the bytes that it has placed so far go to the disk.
+ * place in the block, the bytes that were placed so far go to the disk.
  * Return: the ARR, which may also be QUEUED; NULL: the operation needs a new ARR.
  */
 static struct nhca_arr *place_find(struct nhca_direct_pool *pool, const struct nhca_arr_key *key,

@@ -386,7 +386,7 @@ u64 nhca_direct_pool_release(struct nhca_direct_pool *pool, u32 n)
 		}
 	}
 	list_for_each_entry_safe(arr, next, &pool->arrs_in[NHCA_ARR_READY], list) {
-		/* the ARRs that follow were used later */
+		/* the list is in the order of the stamps, so the next ARRs were used later */
 		if (found >= n || time_before(jiffies, arr->stamp + NHCA_READY_AGE))
 			break;
 		arr->key.store->refills++;

@@ -235,12 +235,12 @@ struct nhca_arr {
  * @short_of:  regions of @waiting need PMBs or I/O requests: see nhca_direct_more()
  * @poll:      lets regions and owners that wait for PMBs, I/O requests or ARRs try again
  * @complete_bh: handles I/O requests that have ended, and resumes owners
- * @done:      I/O requests that have ended
+ * @done:      I/O requests that have ended, and that @complete_bh has not handled yet
  * @edges:     pages in which a part of a block is read, changed and written (drain.c); owned
- * @nedges:    their number; constant
- * @edges_free: number of @edges that are not in use; these are the first in the array
+ * @nedges:    number of @edges; constant
+ * @edges_free: number of @edges that are not in use; these pages are the first in the array
  * @idle:      woken when a region that is being freed has no I/O, DIRTY block or flush left
- * @number:    see nhca_direct_pool_set_number()
+ * @number:    number by which the process names the pool
  * @dev:       the pool's device, which outlives the pool; NULL in tests
  * @list:      in the list of all pools (debug.c)
  * @stores:    all regions; protected by a lock of debug.c
@@ -317,7 +317,7 @@ static inline u32 nhca_direct_dev(const struct nhca_direct_pool *pool)
 struct nhca_arr *nhca_arr_find(struct nhca_direct_pool *pool, const struct nhca_arr_key *key);
 
 /**
- * nhca_arr_take - take an ARR for a block; its state is then QUEUED, and it is in no list
+ * nhca_arr_take - take an ARR for a block; the ARR is then QUEUED, and in no list
  * @pool:    the pool
  * @key:     block and operation, which have no ARR
  * @total:   bytes that the operation wants
@@ -483,7 +483,7 @@ void nhca_direct_pool_wake(struct nhca_direct_pool *pool);
 int nhca_direct_pool_init(struct nhca_direct_pool *pool, u32 blocks, u32 ranges);
 
 /**
- * nhca_direct_pool_fini - free PMBs and ARRs; all ARRs are free
+ * nhca_direct_pool_fini - free the memory of PMBs and ARRs; no ARR is in use
  * @pool: the pool
  * Context: process, sleeps; the lock is not held.
  */

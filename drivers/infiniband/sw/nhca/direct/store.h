@@ -48,8 +48,8 @@ enum nhca_io_kind {
  * @n:     number of blocks
  * @bytes: bytes to read or write
  * @kind:  enum nhca_io_kind
- * @blocking: WRITE, MERGED: the file system could not begin the request without waiting, so now it
- *         may wait (file.c)
+ * @blocking: WRITE, MERGED: the file system could not begin the request without waiting, so the
+ *         next submission permits the file system to wait (file.c)
  * @edge:  EDGE, MERGED: page of nhca_direct_pool.edges
  * @arr:   the blocks, which are FILLING or DRAINING
  * @bvec:  their pages; EDGE, MERGED: a part of @edge
@@ -85,7 +85,7 @@ struct nhca_flush_group {
 
 /**
  * struct nhca_store - a region of a file
- * @backing: memory/'s part
+ * @backing: the part that memory/ uses
  * @pool:   its pool; counted.  The lock of the pool protects all members below that are not
  *          constant.
  * @list:   in nhca_direct_pool.waiting, or empty
@@ -115,7 +115,7 @@ struct nhca_flush_group {
  * @flush_next: the responders and processes that wait for the next flush
  * @flush_work: makes the file durable, and ends a flush
  * @flush_busy: a flush is in progress
- * @wb_err: errno of a block that was lost since the last flush, or 0
+ * @wb_err: errno (positive) of a block that was lost since the last flush, or 0
  * @flushes: number of flushes that have ended
  * @depth:  maximum number of blocks that an operation reads in advance; constant
  * @reads:  number of I/O requests of the kind READ that have ended
@@ -178,8 +178,8 @@ struct nhca_store {
 /**
  * struct nhca_flusher - a process that waits for a flush
  * @list: in nhca_flush_group.procs
- * @done: the flush has ended
- * @err:  0 or an errno
+ * @done: completed when the flush has ended
+ * @err:  0 or an errno (positive)
  */
 struct nhca_flusher {
 	struct list_head list;

@@ -20,7 +20,7 @@
 struct nhca_backing;
 
 /*
- * Several SGEs of one receive may lie in the same block, and may even overlap.  So if an operation
+ * SGEs of one receive or READ may lie in the same block, and may even overlap.  So if an operation
  * writes, its number also identifies the SGE: the bits from NHCA_OP_SGE_SHIFT on contain the count
  * of SGEs that come later in the list (nhca_backing_op()).  The backing has one copy of the block
  * for each of these SGEs, so the bytes of a later SGE can replace those of an earlier one.

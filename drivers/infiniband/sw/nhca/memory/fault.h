@@ -24,9 +24,9 @@ struct nhca_fault;
 
 /**
  * nhca_fault_alloc - allocate the state
- * @resume: called when a requested fault has ended, so that the owner tries again.  The function
- *          runs with a lock of the state held and BH disabled, and may only queue work (struct
- *          nhca_bh).
+ * @resume: called when a fault or another wait of the owner has ended, so that the owner tries
+ *          again.  The function runs with a lock of the state held and BH disabled, and may only
+ *          queue work (struct nhca_bh).
  * @arg:    argument of @resume
  * Context: process, sleeps.
  * Return: the state, for nhca_fault_free(); NULL: out of memory.

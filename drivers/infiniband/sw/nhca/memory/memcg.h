@@ -44,8 +44,8 @@ static inline void nhca_memcg_put(struct mem_cgroup *memcg)
  * @gfp:   as for kmalloc(), without __GFP_ACCOUNT
  *
  * At the limit of @memcg, GFP_NOWAIT fails.  GFP_ATOMIC succeeds and charges beyond the limit, as
- * the kernel does for all allocations that cannot wait.  The next allocation of the memory cgroup's
- * processes that can wait must then reclaim memory.
+ * every charge with __GFP_HIGH.  The next allocation of the memory cgroup's processes that can wait
+ * must then reclaim memory.
  * Context: as @gfp says; softirq with GFP_ATOMIC or GFP_NOWAIT.
  * Return: memory, for kfree(); NULL: out of memory, or @memcg is at its limit.
  */

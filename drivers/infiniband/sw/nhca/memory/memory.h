@@ -151,7 +151,7 @@ int nhca_mw_bind(struct nhca_key_user *key_user, const struct nhca_send_wqe *wqe
  */
 int nhca_reg_fast(const struct nhca_key_user *key_user, u32 lkey, u32 key, int access);
 
-/* ---- called by verbs/mr.c, mw.c and dm.c: process context, may sleep ---- */
+/* ---- regions and windows ---- */
 
 /**
  * nhca_mr_user - register user memory

@@ -169,9 +169,10 @@ bool nhca_pageref_wait_queue(struct nhca_pageref_queue *q, struct nhca_dev *dev,
  * in the owner's context (ibv_import_device()).
  *
  * A kernel thread may remove the device of a process that still runs.  This thread waits at most
- * NHCA_PAGEREF_REMOVAL for all objects of the device together.  The same limit holds for a task
- * that was killed or exits.  Without the limit, a process could prevent the removal of a network
- * namespace by packets that a netdev in another namespace does not send.
+ * NHCA_PAGEREF_REMOVAL for all objects of the device together.  The same limit holds for a task of
+ * another process than the owner, if the task was killed or exits.  Without the limit, a process
+ * could prevent the removal of a network namespace by packets that a netdev in another namespace
+ * does not send.
  *
  * Context: process, sleeps.
  * Return: true: the references are released; false: a time limit has ended the wait.

@@ -4,7 +4,7 @@
  * flow), for each user of a device, and for each device. A flow with too many packets pauses, and
  * the skb destructor later kicks the owner of the flow. Queues stay short, so a timeout means a
  * loss and not a delay in the queues of this host. All packets that a flow has in the stack take
- * the same transmit queue.
+ * the same transmit queue, so that they keep their order.
  */
 #include <linux/log2.h>
 #include <linux/slab.h>

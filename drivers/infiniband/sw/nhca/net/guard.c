@@ -33,7 +33,7 @@ static bool guard_is_roce(const struct sk_buff *skb, const struct sock *sk, u8 f
 	if (family == NFPROTO_IPV4)
 		udp = ip_hdr(skb)->protocol == IPPROTO_UDP;
 	else
-		/* also ask the socket, as a program may put extension headers before the UDP header */
+		/* extension headers may come before the UDP header, so also check the socket */
 		udp = ipv6_hdr(skb)->nexthdr == IPPROTO_UDP || sk->sk_protocol == IPPROTO_UDP;
 	if (!udp)
 		return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Received packets: decodes the packets of a batch, verifies them and copies their payload. */
+/* This file decodes and verifies the packets of a received batch, and copies their payload. */
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/moduleparam.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Receive side scaling: selects one of several queues by a hash of a frame's addresses and ports,
- * so that the frames of one connection go to one queue.
+ * Receive side scaling selects one of several queues by a hash of a frame's addresses and ports, so
+ * that the frames of one connection go to one queue.
  */
 #ifndef NHCA_NET_RSS_H
 #define NHCA_NET_RSS_H

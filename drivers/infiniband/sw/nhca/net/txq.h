@@ -38,7 +38,8 @@
  * @passed:   packets that bypassed the waiting flows since a flow was woken; a hint, without a lock
  * @rest:     wakes the remaining flows when the stack holds no packet
  * @resting:  @rest is queued or runs
- * @device:   a user's share: the count of the device, with a reference; NULL: a device
+ * @device:   in the count of a user: the count of the device, with a reference; in the count of a
+ *            device: NULL
  * @active:   flows that may have packets in @inflight; no references. Only devices use this member
  *            and the next ones
  * @nactive:  number of flows in @active
@@ -74,7 +75,7 @@ struct nhca_txq {
  * @inflight: packets in the stack (NHCA_FLOW_COUNT); how many of them are stuck, so that @txq and
  *            @share do not count them; and the CPU by which XPS selects the transmit queue of all
  *            these packets, see nhca_flow_add()
- * @blocked:  the flow waits to be kicked when @inflight falls
+ * @blocked:  the flow waits to be kicked when @inflight falls to NHCA_FLOW_LOW
  * @moved:    a packet was freed since nhca_txq.age examined the flow
  * @listed:   the flow is in nhca_txq.active; written under nhca_txq.lock, READ_ONCE()
  * @txq:      packet count of the device

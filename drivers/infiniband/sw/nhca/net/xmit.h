@@ -87,7 +87,8 @@ int nhca_build(struct sk_buff *skb, struct nhca_tx *tx, struct nhca_sums *sums,
  * @av:    address vector of the peer
  * @sport: UDP source port, host order
  * Context: BH disabled.
- * Return: a counted dst; ERR_PTR: there is no route, or the kernel has no IPv6.
+ * Return: a counted dst; ERR_PTR: there is no route, nhca_route_fits() refuses the route, or the
+ * kernel has no IPv6.
  */
 struct dst_entry *nhca_route(struct net *net, struct nhca_av *av, u16 sport);
 

@@ -8,7 +8,7 @@
  * stack may call the destructor earlier (skb_orphan()). memory/pageref.h has the queues of
  * references, and the waits for references.
  *
- * The following wait until references are released: completions of send requests; completions,
+ * These operations wait until references are released: completions of send requests; completions,
  * cancels and flushes of channel writes; reset and destruction of QPs; destruction of channels,
  * regions and job memory; the release of rCxts; and changes of a region's rights.
  */

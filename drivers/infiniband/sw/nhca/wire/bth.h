@@ -202,7 +202,7 @@ enum nhca_nak {
  * @dmalen:   RETH: DMA length: bytes of the whole message
  * @swap_add: AtomicETH: value to store (compare and swap) or to add
  * @compare:  AtomicETH: value to compare with
- * @syndrome: AETH: kind of the response
+ * @syndrome: AETH: kind of the response, and its value: credits, RNR timer or NAK code
  * @msn:      AETH: message sequence number
  * @orig:     AtomicAckETH: value in memory before the operation
  * @imm:      ImmDt, big endian

@@ -187,7 +187,7 @@ static bool offset_ok(const struct nhca_rxeth *x)
 	return !(x->offset % x->segment) && (x->offset < x->total || !x->offset);
 }
 
-/* Return: true if the manager is notified, and not the source. */
+/* Return: true if the manager gets the completion, and the source does not get one. */
 static bool third_notify_ok(const struct nhca_rxeth *x)
 {
 	return (x->notify & NHCA_RX_NOTIFY_THIRD) && !(x->notify & NHCA_RX_NOTIFY_INITIATOR);

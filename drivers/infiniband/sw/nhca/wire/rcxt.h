@@ -83,7 +83,7 @@ enum nhca_rx_status {
 	NHCA_RX_ST_FENCED	= 4,	/* canceled by a fence: no further byte is placed */
 	/* answers of a source that refuses a third-party request */
 	NHCA_RX_ST_FORBIDDEN	= 5,	/* the source's program has not allowed this target */
-	NHCA_RX_ST_TOO_LONG	= 6,	/* the source cannot send packets of this segment */
+	NHCA_RX_ST_TOO_LONG	= 6,	/* the segment is longer than a packet of the source */
 	NHCA_RX_ST_MAX
 };
 
