@@ -68,7 +68,7 @@ static bool file_reaches(const struct nhca_direct_io *io)
 
 /*
  * Begin a write without waiting for the file system.
- * @contended: set to true if the file system did not get the lock, as another task waits for the lock
+ * @contended: set to true if the file system did not get the lock because another task waits for it
  * Return: as write_iter(); -EIO: the file is too short; -EAGAIN: the file system did not begin the
  * write, because it would have to wait.
  */

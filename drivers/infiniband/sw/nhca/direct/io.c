@@ -447,7 +447,10 @@ void nhca_store_stop(struct nhca_store *store)
 		cond_resched();
 		spin_lock_bh(&pool->lock);
 	}
-	/* resume all owners that wait for an ARR: some may wait for a block of this region */
+	/*
+	 * Resume all owners that wait for an ARR.  Those that wait for a block of this region then
+	 * get -EACCES.
+	 */
 	while (!list_empty(&pool->waiters))
 		nhca_direct_pool_wake(pool);
 	spin_unlock_bh(&pool->lock);
@@ -506,7 +509,7 @@ void nhca_io_fini(struct nhca_direct_pool *pool)
 	u32 i;
 
 	cancel_delayed_work_sync(&pool->poll);
-	/* io_put() may still be about to queue the bottom half */
+	/* wait for an io_put() that has not queued the bottom half yet */
 	synchronize_rcu();
 	nhca_bh_kill(&pool->complete_bh);
 	/* do the work of a bottom half that the kill may have removed before it has run */

@@ -163,7 +163,7 @@ static void faultq_ready(struct nhca_faultq *q, enum nhca_faultq_kind kind)
 		list_add_tail(&s->ready, &faultq_share(q, kind)->ready);
 }
 
-/* Queue work of a user up to the limits, one work item of each address space after the other. */
+/* Queue work of a user up to the limits, round robin over the user's address spaces. */
 static void faultq_run(struct nhca_user_faults *share, enum nhca_faultq_kind kind)
 {
 	struct workqueue_struct *wq = kind == NHCA_FAULTQ_AWAITED ? nhca_fault_wq :

@@ -266,7 +266,7 @@ struct nhca_job_mem *nhca_job_mem_user(struct nhca_dev *dev, struct nhca_job *jo
 		ib_umem_release(umem);
 		return mem;
 	}
-	/* ib_umem_release() uses the device, which may be unregistered at that time */
+	/* ib_umem_release() uses the device, which may be unregistered then: keep its memory */
 	get_device(&dev->ibdev.dev);
 	mem->dev = dev;
 	mem->umem = umem;

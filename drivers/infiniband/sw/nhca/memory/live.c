@@ -106,7 +106,7 @@ void nhca_live_wait(void)
 	 * barrier in nhca_live_enter().
 	 */
 	smp_mb();
-	/* for lockdep: this function waits for sections */
+	/* tell lockdep that this function waits for sections */
 	lock_map_acquire(&nhca_live_map);
 	/* include this CPU, because this task may have preempted a section of another task */
 	for_each_possible_cpu(cpu)
@@ -126,7 +126,7 @@ void nhca_live_wait(void)
 	/* a softirq of this CPU may also wait for sections, and would use the same view */
 	local_bh_disable();
 	preempt_disable();
-	/* for lockdep: this function waits for sections */
+	/* tell lockdep that this function waits for sections */
 	lock_map_acquire(&nhca_live_map);
 
 	/* a wait for this CPU's own section would never end */

@@ -309,7 +309,7 @@ static __always_inline struct nhca_mkey *mkey_reach(struct nhca_mkey *mk,
 {
 	if (unlikely(!mkey_granted(mk, key_user, key, access)))
 		return NULL;
-	/* differences only, because a sum could overflow */
+	/* compare differences, because a sum could overflow */
 	if (unlikely(va < mk->va || len > mk->length || va - mk->va > mk->length - len))
 		return NULL;
 	return mk;

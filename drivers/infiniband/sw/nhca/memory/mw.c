@@ -232,7 +232,10 @@ static int mw_take(struct nhca_mkey *rk, const struct nhca_mkey *mk,
 	if (wqe->mw.access & (IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC) &&
 	    !(rk->access & IB_ACCESS_LOCAL_WRITE))
 		goto unlock;
-	/* C10-75: the window must lie in the region; differences only, as a sum could overflow */
+	/*
+	 * C10-75: the window must lie in the region.  Compare differences, because a sum could
+	 * overflow.
+	 */
 	if (wqe->mw.addr < rk->va || wqe->mw.length > rk->length ||
 	    at > rk->length - wqe->mw.length)
 		goto unlock;

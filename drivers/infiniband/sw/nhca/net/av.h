@@ -123,7 +123,8 @@ bool nhca_av_is_back(const struct nhca_av *av, const struct nhca_dev *dev,
  * @len: bytes after the UDP header
  * @p:   sizeof(struct ipv6hdr) bytes of memory, also for an IPv4 header
  *
- * The function is in xmit.c.
+ * The same-host path (transport/loop.c) computes the GRH of a datagram from this header.  The
+ * function is in xmit.c.
  * Context: any.
  */
 void nhca_av_header(const struct nhca_av *av, u32 len, void *p);

@@ -378,8 +378,8 @@ static __always_inline void nhca_run_between(struct nhca_run *run, struct nhca_h
 }
 
 /*
- * Add mark and header as fragment @i. They never directly follow the previous fragment in memory,
- * so they always are a separate fragment.
+ * Add mark and header as fragment @i. In memory, they never directly follow the bytes of the
+ * previous fragment, so they always are a separate fragment.
  */
 static __always_inline void nhca_run_header(struct nhca_run *run, struct nhca_hdr *hdr,
 					    struct skb_shared_info *info, u32 i)

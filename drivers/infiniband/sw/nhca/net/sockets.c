@@ -284,7 +284,8 @@ static struct nhca_socks *nhca_vrf_find(struct nhca_net *nn, int ifindex)
 
 /*
  * Mark the VRFs in which a device has an address.
- * Return: the ifindex of a marked VRF that has no sockets, or 0 if all of them have sockets.
+ * Return: the ifindex of a VRF in which a device has an address but which has no sockets, or
+ * 0 if there is no such VRF.
  */
 static int nhca_vrfs_mark(struct nhca_net *nn)
 {
@@ -663,6 +664,6 @@ void nhca_net_exit(void)
 	nhca_flow_drain();
 	nhca_xmit_exit();
 	unregister_pernet_subsys(&nhca_net_ops);
-	/* wait for RCU callbacks, because some of them, as nhca_av_free(), are in this module */
+	/* wait for RCU callbacks, because some of them are in this module: nhca_av_free() */
 	rcu_barrier();
 }

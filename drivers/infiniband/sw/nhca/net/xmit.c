@@ -139,7 +139,7 @@ struct dst_entry *nhca_route(struct net *net, struct nhca_av *av, u16 sport)
 	return av->v4 ? nhca_route4(net, av, sport) : nhca_route6(net, av, sport);
 }
 
-/* Return: the skb that gets the fragments of the packet, or NULL. */
+/* Return: the skb that gets the fragments of the packet; NULL: no memory. */
 static struct sk_buff *nhca_build_in(struct sk_buff *skb, enum nhca_build_how how)
 {
 	struct sk_buff *in;
