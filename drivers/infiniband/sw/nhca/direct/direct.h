@@ -26,7 +26,7 @@ struct nhca_direct_pool;
  * bytes, so no SGE touches more than two blocks.
  */
 #define NHCA_DIRECT_BLOCKS_MIN	(2 * NHCA_MAX_SGE)
-/* ARRs (pool.h) for each block of the pool: the default and the maximum */
+/* number of ARRs (pool.h) for each block of a pool; this is the default and also the maximum */
 #define NHCA_DIRECT_RANGES	4
 /*
  * Minimum number of bytes of NHCA_POOL_DIRECT that a user is charged for a pool of blocks.  Each
@@ -86,10 +86,10 @@ struct nhca_direct_pool *nhca_direct_pool_create(struct nhca_dev *dev, struct nh
 void nhca_direct_pool_get(struct nhca_direct_pool *pool);
 
 /**
- * nhca_direct_pool_number - get the number of nhca_direct_pool_set_number()
+ * nhca_direct_pool_number - get the number by which the process names a pool
  * @pool: the pool
  * Context: any.
- * Return: the number.
+ * Return: the number that nhca_direct_pool_set_number() has set.
  */
 u32 nhca_direct_pool_number(const struct nhca_direct_pool *pool);
 

@@ -164,10 +164,10 @@ struct nhca_arr_key {
  * @got:    bytes of the block that were read
  * @count:  Write Byte Count: bytes from the start of the block that were handed to packets.
  *          Writing: end of the bytes that packets have brought; these begin at @start
- * @start:  writing: offset in the block of the first byte
+ * @start:  writing: offset in the block of the first byte that packets have brought
  * @handed: writing: end of the bytes that the engine may have written, from @start on
  * @flush:  DIRTY, DRAINING: index of the nhca_store.unflushed in which the ARR counts
- * @aborts: writing: nhca_fault_aborts() when the ARR was taken
+ * @aborts: writing: value of nhca_fault_aborts() when the operation took the ARR
  * @state:  enum nhca_arr_state
  * @write:  the operation writes the block
  * @early:  writing: the pool took the block from the operation before all bytes had come
@@ -289,7 +289,7 @@ struct nhca_direct_pool {
 	long bytes;
 };
 
-/* Add to a counter of the pool's device.  Context: any. */
+/* Add @n to a counter of the pool's device; a pool without a device counts nothing. */
 static inline void nhca_direct_count(const struct nhca_direct_pool *pool, enum nhca_counter which,
 				     u64 n)
 {

@@ -110,7 +110,7 @@ static void fault_work(struct work_struct *work)
 	struct fault_want want;
 	s64 n;
 
-	/* constant while this work runs, so this read needs no lock */
+	/* f->want is constant while this work runs, so this read needs no lock */
 	want = f->want;
 	n = nhca_odp_fault(want.odp, want.off, want.len, want.mode);
 	nhca_faultq_end(nhca_odp_faultq(want.odp), NHCA_FAULTQ_AWAITED);

@@ -79,7 +79,7 @@ void nhca_faultq_put(struct nhca_faultq *q);
 /**
  * nhca_faultq_add - queue work for a worker, now or when the limits permit it
  * @q:    the queue
- * @kind: its workqueue
+ * @kind: kind of the work
  * @w:    the work
  * Context: any, also a live section; not in hard interrupts.
  */
@@ -89,7 +89,7 @@ void nhca_faultq_add(struct nhca_faultq *q, enum nhca_faultq_kind kind,
 /**
  * nhca_faultq_end - account for the end of work, and queue work that has waited for this end
  * @q:    the queue
- * @kind: workqueue of the work that ends
+ * @kind: kind of the work that ends
  * Context: the function of the work.
  */
 void nhca_faultq_end(struct nhca_faultq *q, enum nhca_faultq_kind kind);

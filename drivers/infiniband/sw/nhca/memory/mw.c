@@ -225,7 +225,7 @@ static int mw_take(struct nhca_mkey *rk, const struct nhca_mkey *mk,
 	err = -EACCES;
 	if (rk->pd != mk->pd)
 		goto unlock;
-	/* C10-73: the region must have the right MW_BIND; also refuse a zero-based region */
+	/* C10-73: the region needs MW_BIND; refuse a zero-based region, as other adapters do */
 	if (!(rk->access & IB_ACCESS_MW_BIND) || rk->access & IB_ZERO_BASED)
 		goto unlock;
 	/* C10-74: remote write and atomic require local write of the region */

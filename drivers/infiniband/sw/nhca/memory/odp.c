@@ -91,7 +91,7 @@ struct nhca_odp {
  * @notifier: called when the kernel takes pages away
  * @odp:      memory of the region
  * @index:    index in nhca_odp.chunks
- * @base:     its first address
+ * @base:     first address of the chunk in the process
  * @tces:     one entry for each page
  * @pvo:      PVO of @base
  * @users:    number of faults in progress in the chunk; protected by nhca_odp.lock

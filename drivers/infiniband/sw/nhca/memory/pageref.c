@@ -80,7 +80,7 @@ static void region_put(struct nhca_pageref_region *r)
 	if (!left)
 		kfree(r);
 	else if (left == 1)
-		/* wake_up_var() uses only the address, because the waiter may free @r now */
+		/* the waiter may free @r now; wake_up_var() uses only the address of @r */
 		wake_up_var(r);
 }
 

@@ -427,7 +427,7 @@ void nhca_range_free(struct nhca_range *r)
 	mutex_lock(&tce_lock);
 	if (WARN_ON(t->shift != r->shift ||
 		    !nhca_gaps_give(&s->gaps, r->first, r->count, &r->gap, &from, &to))) {
-		/* the tree may have the node, if the range is a copy of one that was freed */
+		/* do not free the node: it is in the tree if a copy of @r was freed before */
 		r->gap = NULL;
 		goto unlock;
 	}

@@ -48,7 +48,8 @@ void nhca_watch_set_destroy(struct nhca_watch_set *set);
  * returns, no change that began before the watch is still in progress.  So a process that pins the
  * range after this call, and then finds NHCA_WATCH_SAME, has pinned the pages that the range maps.
  * Context: process, sleeps; not under mmap_lock.
- * Return: 0; -EINVAL: no such slot, or an impossible range; -EPERM: another process made the set;
+ * Return: 0; -EINVAL: no such slot, or the range is empty, wraps or is not in the part of the
+ * address space that processes can use; -EPERM: another process made the set;
  * -EDQUOT: the user has its share of watches; -ENOMEM: the pool of watches is used up, or no
  * memory; -EINTR: a signal is pending.  -EINVAL and -EPERM change nothing; after any other error
  * the slot has no watch.

@@ -27,8 +27,8 @@ struct nhca_rx;
  * @tclass:  traffic class or TOS of the IP header
  * @hop_limit: hop limit or TTL of the IP header; 0: the default, 64 (NHCA_DEFAULT_TTL)
  * @flow_label: flow label of the IPv6 header, and entropy of the UDP source port
- * @sl:      service level, becomes skb->priority; NHCA_SL_*, which a UD completion reports in place
- *           of a service level, sets no priority
+ * @sl:      service level, becomes skb->priority; or NHCA_SL_*, if the AV was made from a UD
+ *           completion: an IP version, which sets no priority
  * @sgid_index: index of the source GID
  * @dmac:    destination MAC that the consumer has resolved, for ibv_query_qp(); packets are sent to
  *           the MAC of the neighbour table

@@ -22,9 +22,9 @@
 #define NHCA_FLOW_HIGH		64
 #define NHCA_FLOW_LOW		32
 /*
- * The last NHCA_TXQ_RESERVE packets of a device are for users with fewer than NHCA_TXQ_LITTLE
- * packets in the stack, and for flows without a user's share. nhca_share_ok() reserves the same
- * parts of pools.
+ * The last NHCA_TXQ_RESERVE packets below a device's limit (nhca_txq.high) are reserved for users
+ * with fewer than NHCA_TXQ_LITTLE packets in the stack, and for flows without a user's share.
+ * nhca_share_ok() reserves the same parts of pools.
  */
 #define NHCA_TXQ_RESERVE	(NHCA_TXQ_HIGH / 8)
 #define NHCA_TXQ_LITTLE		(NHCA_TXQ_HIGH / 16)
@@ -402,8 +402,8 @@ static void nhca_flow_release(struct sk_buff *skb)
 }
 
 /*
- * Destructor of an skb with consumer pages among its own fragments. destructor_arg is the zero-copy
- * reference, whose ubuf_info comes first.
+ * Destructor of an skb with consumer pages among its own fragments. destructor_arg is the address
+ * of the zero-copy reference, and also of its first member, the ubuf_info.
  */
 static void nhca_flow_release_zcopy(struct sk_buff *skb)
 {

@@ -13,7 +13,7 @@
 #include "../bh.h"
 #include "zcopy.h"
 
-/* a flow with fewer packets in the stack may bypass the flows that wait for user or device */
+/* a flow with fewer packets in the stack need not wait behind the flows of nhca_txq.waiting */
 #define NHCA_FLOW_FEW		16
 /* packets of one device in the stack at which its flows pause; at half of them the flows resume */
 #define NHCA_TXQ_HIGH		256

@@ -31,7 +31,8 @@ struct nhca_txq;
 
 /**
  * struct nhca_zcopy - a reference: the consumer pages of one batch, or of a few small batches
- * @uarg:    counts the builder and each skb with the pages; at 0 the pages are released
+ * @uarg:    counts the builder (the code that makes the skbs) until nhca_zcopy_put(), and each skb
+ *           with the pages; at 0 the pages are released
  * @ref:     references to this struct: one until the count of @uarg is 0, and one of the charge
  *           (flow.c) of an skb whose own fragments refer to consumer pages
  * @flow:    flow of the packets; the struct holds a reference to it
@@ -101,7 +102,7 @@ static inline u32 nhca_zcopy_regions(const struct nhca_zcopy *z)
 }
 
 /**
- * nhca_zcopy_put - drop the builder's count of a reference
+ * nhca_zcopy_put - drop the builder's count of @z->uarg
  * @z: the reference, or NULL
  * Context: any.
  */

@@ -135,7 +135,8 @@ struct nhca_rcxt_id {
  * @target_rcxt: rCxt of @target_channel
  * @part:    also in half-receive read requests and challenges: number of bytes to send, from
  *           @offset on
- * @number:  as @part: number of the request; a repetition for the same transfer has a higher number
+ * @number:  in the same packets as @part: number of the request; a repetition for the same transfer
+ *           has a higher number
  * @have:    status NHCA_RX_ST_DONE or NHCA_RX_ST_PARTIAL: number of packets of the transfer that
  *           have arrived; otherwise 0
  */
