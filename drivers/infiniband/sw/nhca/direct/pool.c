@@ -227,7 +227,7 @@ void nhca_arr_collect(struct nhca_direct_pool *pool, struct nhca_arr *arr, u32 e
 	WARN_ON_ONCE(arr->state != NHCA_ARR_COLLECTING || end > arr->handed || end < arr->count);
 	arr->stamp = jiffies;
 	arr->count = end;
-	/* the list is in the order of the stamps: release_collecting() */
+	/* keep the list in the order of the stamps, for release_collecting() */
 	list_move_tail(&arr->list, &pool->arrs_in[NHCA_ARR_COLLECTING]);
 }
 
@@ -326,7 +326,7 @@ void nhca_arr_give(struct nhca_direct_pool *pool, struct nhca_arr *arr, u32 end)
 		/* the ARR can be recycled for the first owner that waits */
 		nhca_direct_pool_wake(pool);
 	} else if (arr->state == NHCA_ARR_READY) {
-		/* the list is in the order of the stamps: nhca_direct_pool_release() */
+		/* keep the list in the order of the stamps, for nhca_direct_pool_release() */
 		list_move_tail(&arr->list, &pool->arrs_in[NHCA_ARR_READY]);
 	}
 }
