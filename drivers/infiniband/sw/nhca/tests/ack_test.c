@@ -56,7 +56,9 @@ static u32 completions(struct kunit *test, enum ib_wc_status status)
 }
 
 /*
- * Four SENDs are outstanding. Each row of the table has a response and its effect on the requester.
+ * Four SENDs are outstanding. Each row of the table has a response and its effect on the requester:
+ * una and psn count from FIX_SQ_PSN, done is the number of completions, and sent is the number of
+ * packets sent so far.
  */
 static void aeth_table_test(struct kunit *test)
 {
@@ -70,10 +72,16 @@ static void aeth_table_test(struct kunit *test)
 	} rows[] = {
 		{ NHCA_AETH_ACK, 0, 1, 1, 4, IB_WC_SUCCESS, NHCA_CNT_MAX },
 		{ NHCA_AETH_ACK, 3, 4, 4, 4, IB_WC_SUCCESS, NHCA_CNT_MAX },
-		/* the PSN was acknowledged before, or was not sent yet */
+		/*
+		 * the PSN was acknowledged before or was not sent yet, so the response has no
+		 * effect
+		 */
 		{ NHCA_AETH_ACK, -1, 0, 0, 4, IB_WC_SUCCESS, NHCA_CNT_DUP_RESPONSE },
 		{ NHCA_AETH_ACK, 4, 0, 0, 4, IB_WC_SUCCESS, NHCA_CNT_DUP_RESPONSE },
-		/* a NAK acknowledges all PSNs before its own */
+		/*
+		 * a NAK acknowledges all PSNs before its own; after a sequence NAK, the others are
+		 * sent again
+		 */
 		{ NHCA_AETH_NAK | NHCA_NAK_PSN_SEQ, 2, 2, 2, 6, IB_WC_SUCCESS,
 		  NHCA_CNT_RCVD_SEQ_NAK },
 		{ NHCA_AETH_NAK | NHCA_NAK_INVALID_REQ, 1, 1, 1, 4, IB_WC_REM_INV_REQ_ERR,
@@ -112,7 +120,10 @@ static void aeth_table_test(struct kunit *test)
 	}
 }
 
-/* Sequence NAKs without progress use up the retries. After that, the request fails. */
+/*
+ * Sequence NAKs without progress use up the 7 retries, except the first NAK. Then the request
+ * fails.
+ */
 static void seq_nak_retries_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -154,8 +165,8 @@ static void rnr_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, f->nsent, 1 + i);
 		KUNIT_EXPECT_EQ(test, sq->rnr_retries, 1 - i);
 		/*
-		 * an older callback of the timer, which waited for the lock, does not end the wait
-		 * that the RNR NAK began
+		 * an older callback of the timer, which waited for the lock, does not end the wait:
+		 * the timer is pending again, because the RNR NAK has started it
 		 */
 		set_bit(0, &sq->kicked);
 		local_bh_disable();
@@ -250,7 +261,8 @@ static void implied_nak_test(struct kunit *test)
 
 /*
  * If no response of a READ has arrived, an ACK of a later SEND makes the requester retransmit the
- * READ. A NAK that refuses a READ completes this READ with an error.
+ * READ. RNR NAK and NAK of the SEND complete no request, because the data of the READ is missing. A
+ * NAK that refuses a READ completes this READ with an error.
  */
 static void read_lost_test(struct kunit *test)
 {
@@ -274,7 +286,7 @@ static void read_lost_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, completions(test, IB_WC_REM_ACCESS_ERR), 1);
 }
 
-/* A READ whose buffer is not accessible when the response arrives fails with a protection error. */
+/* A READ whose region is gone when the response arrives completes with a protection error. */
 static void read_fault_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -357,8 +369,8 @@ static void late_ack_test(struct kunit *test)
 }
 
 /*
- * Let the oldest request, which was sent as one packet, have @npsn packets. All of them were sent,
- * and all but the last are acknowledged.
+ * Pretend that the oldest request, which was sent as one packet, has @npsn packets, that all were
+ * sent, and that all but the last are acknowledged.
  */
 static void lengthen(struct nhca_qp *qp, u32 npsn)
 {
@@ -394,8 +406,8 @@ static void longest_test(struct kunit *test)
 		lengthen(f->qp, rows[i].npsn);
 		psn = nhca_psn_add(FIX_SQ_PSN, rows[i].npsn);
 		/*
-		 * The ring has 32 entries, so post at most 3 later messages. The third message gets
-		 * all packets of rows[i].after that the first two do not have.
+		 * The ring has too few entries (32) for 200 messages, so post 3 at most. The third
+		 * message gets all packets of rows[i].after that the first two do not have.
 		 */
 		for (k = 0; k < min(rows[i].after, 3U); k++)
 			post_sends(test, 1);

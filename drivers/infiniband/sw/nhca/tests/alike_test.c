@@ -17,12 +17,12 @@
 #define PACKETS	6
 #define PAYLOAD	256
 #define SEG	(NHCA_BTH_LEN + PAYLOAD + NHCA_ICRC_LEN)
-#define PSN	0xfffffe	/* PSNs wrap within the batch */
+#define PSN	0xfffffe	/* of the first packet; PSNs wrap within the batch */
 
-/* sizes of a packet of a transfer */
+/* bytes of the headers and bytes of a packet, for packets of a transfer */
 #define RX_HDR	(NHCA_BTH_LEN + NHCA_RXETH_LEN)
 #define RX_SEG	(RX_HDR + PAYLOAD + NHCA_ICRC_LEN)
-#define FIRST	2
+#define FIRST	2	/* number of the segment in the first packet of the batch */
 
 struct alike {
 	struct sk_buff *skb;
@@ -94,7 +94,7 @@ static void batch_begin(struct kunit *test, struct alike *a, u8 opcode)
 		skb_add_rx_frag(a->skb, 2 * n + 1, page, hdr_len, seg - hdr_len, seg - hdr_len);
 	}
 
-	/* the first packet was decoded and accepted */
+	/* set the state that follows when the first packet was decoded and accepted */
 	a->rx.skb = a->skb;
 	a->rx.udp_len = seg;
 	a->rx.payload = PAYLOAD;
@@ -237,8 +237,8 @@ static void run_begin(struct kunit *test, struct alike *a)
 }
 
 /*
- * nhca_rx_run() counts all segments of a transfer, and nhca_rx_next() steps to each of them, so
- * that all payload is copied.
+ * nhca_rx_run() counts all segments of a transfer that follow in the batch, and nhca_rx_next()
+ * steps to each of them, so that all payload is copied.
  */
 static void run_whole_batch_test(struct kunit *test)
 {
@@ -364,6 +364,7 @@ static void acks_test(struct kunit *test)
 	a.rx.alike.bth[4] |= NHCA_CAP_ACKS;
 	KUNIT_EXPECT_EQ(test, place(&a, PACKETS), 0);
 
+	/* none of these packets may omit the ICRC, so none carries an acknowledgment */
 	a.rx.hdr.caps = NHCA_CAP_PRESENT | NHCA_CAP_ACKS;
 	KUNIT_EXPECT_FALSE(test, acks(&a, &psn));
 	a.rx.hdr.caps = NHCA_CAP_NO_ICRC | NHCA_CAP_ACKS | NHCA_CAP_FOREIGN;

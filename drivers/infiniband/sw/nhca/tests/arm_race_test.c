@@ -28,14 +28,14 @@ enum how {
 /*
  * The model stores what was requested and which entries are in the ring. An event is due when an
  * entry is posted that satisfies the request, or when a command finds an unpolled entry that
- * satisfies it.
+ * satisfies the request.
  */
 struct model {
 	enum how how;
 	struct nhca_arm arm;
 	struct nhca_arm_ring ring;
 	u8 kinds[MODEL_SLOTS];	/* kinds of the entries */
-	u8 request;	/* kind; 0: none */
+	u8 request;	/* requested kind; 0: none */
 	u8 met;		/* kinds of the entries that satisfy the request */
 	bool polled;	/* polled since the last event, or the ring was empty at that event */
 	bool moderated;	/* moderation was set: the consumer sends the command after each arming */
@@ -57,7 +57,7 @@ static enum nhca_arm_todo model_event(struct model *m)
 	return NHCA_ARM_RAISE;
 }
 
-/* Return: what has to be done for entries of the kinds @kind. */
+/* Return: what arm.c has to do when the model has found unpolled entries of the kinds @kind. */
 static enum nhca_arm_todo model_entries(struct model *m, u8 kind)
 {
 	if (!(m->request & kind))
@@ -189,7 +189,8 @@ static void arm_model_test(struct kunit *test)
 			KUNIT_ASSERT_TRUE_MSG(test, model_step(&m, &rnd), "history %d, step %d", i,
 					      step);
 		/*
-		 * each request has at most one event, and more than half of the requests have one
+		 * each request has at most one event; with this seed, more than half of the
+		 * requests have one, so the histories do test events
 		 */
 		KUNIT_EXPECT_LE(test, m.events, m.requests);
 		KUNIT_EXPECT_GT(test, 2 * m.events, m.requests);
@@ -210,7 +211,7 @@ struct arm_race {
 	struct completion done;
 	u32 polled;
 	u32 arms;
-	u32 lost;	/* sleeps without an event although entries were there */
+	u32 lost;	/* sleeps that no event has ended */
 };
 
 static void race_event(struct ib_cq *ibcq, void *context)
@@ -293,8 +294,8 @@ static bool race_round(struct arm_race *r)
 }
 
 /*
- * Wait for the event that follows event @seen. The limit is a number of sleeps and not a time,
- * because the poster runs during each sleep even if the machine has paused for seconds.
+ * Wait until the number of events is not @seen any more. The limit is a number of sleeps and not a
+ * time, because the poster runs during each sleep even if the machine has paused for seconds.
  * Return: false if no event came.
  */
 static bool race_wait(struct arm_race *r, int seen)
@@ -307,7 +308,7 @@ static bool race_wait(struct arm_race *r, int seen)
 	return false;
 }
 
-/* The consumer: sleeps until the event after each arming. */
+/* The consumer: sleeps after each arming until an event is raised. */
 static int race_consumer(void *arg)
 {
 	struct arm_race *r = arg;

@@ -77,8 +77,8 @@ static char arm_state(const struct nhca_arm *arm, u32 seq)
 }
 
 /*
- * Bring @arm and @ring to a state.  @in_ring: the consumer arms in the ring, where another value
- * was acknowledged before.
+ * Bring @arm and @ring to a state. @in_ring: the consumer arms in the ring, and an earlier value of
+ * arm_seq is acknowledged.
  */
 static void arm_set(struct nhca_arm *arm, struct nhca_arm_ring *ring, char state, bool user,
 		    bool in_ring)
@@ -366,15 +366,18 @@ static void cq_arm_seq_doorbell_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
 	KUNIT_EXPECT_EQ(test, hdr->arm_seq_acked, 4 | NHCA_ARM_NEXT_COMP);
 
-	/* no event: a consumer that has not polled since the last event will find all entries */
+	/*
+	 * no event: the consumer has not polled since the last event, so its next poll finds these
+	 * entries too
+	 */
 	cq_post(f, 2, 0, false, NULL);
 	cq_post(f, 3, 0, false, NULL);
 	hdr->arm_seq = 8 | NHCA_ARM_NEXT_COMP;
 	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
 	/*
-	 * the CQ raises an event if the consumer has left entries unpolled, and again after the
-	 * next arming
+	 * the consumer has polled and left entries unpolled, so the CQ raises an event, and another
+	 * one after the next arming
 	 */
 	hdr->cons++;
 	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
@@ -385,7 +388,7 @@ static void cq_arm_seq_doorbell_test(struct kunit *test)
 	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 3);
 
-	/* the arming was acknowledged already, so these commands raise no event */
+	/* no event: the last event has acknowledged the arming, so the CQ is not armed */
 	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
 	hdr->cons = hdr->prod;
 	cq_post(f, 4, 0, true, NULL);
@@ -402,12 +405,13 @@ static void cq_arm_seq_doorbell_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->comp_events, 4);
 	cq_done(f);
 
-	/* two more cases: a consumer that never stores arm_seq, a CQ without arming in the ring */
+	/* a consumer that never stores arm_seq arms by the command, and gets an event */
 	f = cq_make_arm_seq(test, 0xfffffff0);
 	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
 	cq_post(f, 1, 0, false, NULL);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
 	cq_done(f);
+	/* without arming in the ring, arm_seq has no effect */
 	f = cq_make(test, 8, 0, true);
 	nhca_cq_enable_arm(&f->cq);
 	KUNIT_EXPECT_EQ(test, f->cq.ring.hdr->flags, 0);
@@ -417,7 +421,7 @@ static void cq_arm_seq_doorbell_test(struct kunit *test)
 	cq_done(f);
 }
 
-/* An event or solicited entry from 2^31 indices ago neither suppresses nor raises an event. */
+/* Indices from 2^31 entries ago, of the last event and of a solicited entry, decide nothing. */
 static void cq_arm_seq_wrap_test(struct kunit *test)
 {
 	struct cq_fixture *f = cq_make_arm_seq(test, BIT(31) - 2);
@@ -517,8 +521,8 @@ static void cq_moderate_period_test(struct kunit *test)
 	}
 
 	/*
-	 * a kernel consumer polls the entry before the timer expires; it may be gone then, so the
-	 * CQ raises no event
+	 * a kernel consumer that has polled its last entry may free what its handler needs, so the
+	 * timer raises no event
 	 */
 	local_bh_disable();
 	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
@@ -541,8 +545,8 @@ static void cq_moderate_period_test(struct kunit *test)
 }
 
 /*
- * A completion that does not fit raises no event and leaves the CQ armed.  The next one that fits
- * raises the event.
+ * A completion that does not fit raises no event and leaves the CQ armed. The next completion that
+ * fits raises the event.
  */
 static void cq_arm_overflow_test(struct kunit *test)
 {

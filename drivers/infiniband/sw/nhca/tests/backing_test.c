@@ -25,8 +25,9 @@ static struct ib_mr *backed(struct kunit *test, struct fake_backing *fake)
 }
 
 /*
- * Read one byte for operation @op of @w, which may be NULL. Return: the byte; the error of
- * nhca_iter_key(); or, if the byte is not in memory, the result of nhca_iter_fault().
+ * Read one byte for operation @op of @w, which may be NULL. @ahead: number of bytes after it that
+ * the reader needs too. Return: the byte; an error of nhca_iter_key() or nhca_iter_read(); or, if
+ * the byte is not in memory, the result of nhca_iter_fault().
  */
 static int fetch(struct kunit *test, struct ib_mr *mr, u64 va, struct nhca_fault *w, u64 op,
 		 u32 ahead)
@@ -36,7 +37,10 @@ static int fetch(struct kunit *test, struct ib_mr *mr, u64 va, struct nhca_fault
 	u8 byte = 0;
 	int err;
 
-	/* what the backing gets must not depend on what was on the stack */
+	/*
+	 * fill the iterator with a pattern: the checks below fail if the backing gets uninitialized
+	 * bytes of it
+	 */
 	memset(&it, 0x5a, sizeof(it));
 	enter();
 	err = nhca_iter_key(&it, &f->key_user, mr->rkey, va, 1, READ_ACCESS);
@@ -50,7 +54,8 @@ static int fetch(struct kunit *test, struct ib_mr *mr, u64 va, struct nhca_fault
 }
 
 /*
- * An iterator passes operation, offset and length to the backing, and returns the backing's answer.
+ * An iterator passes operation, offset and length to the backing, and returns the result of its
+ * seg().
  */
 static void iterator_test(struct kunit *test)
 {
@@ -132,7 +137,10 @@ static void ahead_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, nhca_iter_ahead(&it, mr->rkey));
 	KUNIT_EXPECT_EQ(test, fake->aheads, 0);
 	nhca_iter_for(&it, w, 1);
-	/* through the key of a window, packets must not refer to the pages */
+	/*
+	 * packets must not refer to the pages of a READ through the key of a window, so the result
+	 * is false
+	 */
 	KUNIT_EXPECT_FALSE(test, nhca_iter_ahead(&it, mr->rkey + 256));
 	KUNIT_EXPECT_TRUE(test, nhca_iter_ahead(&it, mr->rkey));
 	leave();
@@ -148,7 +156,10 @@ static void ahead_test(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, nhca_iter_ahead(&it, mr->rkey));
 	nhca_live_exit();
 	KUNIT_EXPECT_EQ(test, fake->ahead_len, 400);
-	/* with a revoked R_Key reference, nhca_iter_ahead() passes nothing to the backing */
+	/*
+	 * a revoked R_Key reference gives no access, so nhca_iter_ahead() passes nothing to the
+	 * backing
+	 */
 	nhca_rkm_sweep(f->key_user.pd, mr->rkey);
 	nhca_live_enter();
 	KUNIT_EXPECT_FALSE(test, nhca_iter_ahead(&it, mr->rkey));
@@ -183,7 +194,10 @@ static void wait_test(struct kunit *test)
 	nhca_fault_end(w);
 	KUNIT_EXPECT_EQ(test, n, 1);
 
-	/* after a cancel the owner may wait again: it is resumed at the end of the old wait */
+	/*
+	 * after a cancel, the owner waits again, but no new wait begins before the old one has
+	 * ended
+	 */
 	KUNIT_EXPECT_TRUE(test, nhca_fault_begin(w));
 	nhca_fault_cancel(w);
 	KUNIT_EXPECT_FALSE(test, nhca_fault_begin(w));

@@ -20,7 +20,7 @@
 
 /* ---- what the driver calls ---- */
 
-/* Replaces nhca_ring_alloc(): there is no process that maps a ring. */
+/* Replaces nhca_ring_alloc(), because no process maps the rings. */
 static int pair_ring_alloc(struct nhca_ring *r, u32 entries, u32 stride,
 			   struct nhca_ring_user *user)
 {
@@ -114,7 +114,7 @@ static u32 pair_burst_run(struct nhca_tx *tx, u32 count)
 	return count && !pair_send(p, tx, count) ? count : 0;
 }
 
-/* Replaces nhca_addr_unicast(): there is no routing table. */
+/* Replaces nhca_addr_unicast(), which would look up @addr in the routing table. */
 static bool pair_addr_unicast(const struct nhca_dev *dev, int ifindex, const struct in6_addr *addr)
 {
 	return ipv6_addr_v4mapped(addr) && v4_of(addr) && v4_of(addr) < 0xe0000000 &&
@@ -377,7 +377,10 @@ static struct sk_buff *pair_skb(struct kunit *test, const struct pair_packet *pk
 		.tot_len = htons(outer + len),
 	};
 	udp_hdr(skb)->len = htons(sizeof(struct udphdr) + len);
-	/* the stack has already verified the checksum */
+	/*
+	 * not 0: the packet has a UDP checksum, which the stack has verified before nhca gets the
+	 * packet
+	 */
 	udp_hdr(skb)->check = 1;
 	skb_pull(skb, outer);
 	for (i = 0; i < pk->count; i++)
@@ -641,7 +644,8 @@ void pair_exit(struct kunit *test)
 	if (!p)
 		return;
 	/*
-	 * freeing packets lets the channels send more packets, which p->xmit_err keeps off the wire
+	 * freeing a packet lets a channel send more packets; p->xmit_err prevents that they get on
+	 * the wire
 	 */
 	p->xmit_err = -ENETDOWN;
 	p->batch = 0;
@@ -651,7 +655,7 @@ void pair_exit(struct kunit *test)
 		chan_free(c);
 	for (i = 0; i < ARRAY_SIZE(p->end); i++)
 		end_exit(&p->end[i]);
-	/* address vectors of the path caches are freed after a grace period */
+	/* wait until the address vectors of the path caches are freed, after an RCU grace period */
 	rcu_barrier();
 	nhca_net_put(p->nn);
 }

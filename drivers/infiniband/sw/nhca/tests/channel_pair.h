@@ -19,13 +19,13 @@
 #include "../rcxt/engine.h"
 
 #define PAIR_JOB	0x10b
-#define PAIR_ADDR	0x0a000001u	/* of end 0; end 1 is 10.0.0.2, end 2 10.0.0.3 */
-#define PAIR_BROADCAST	0x0a0000ffu	/* of the subnet of all ends */
+#define PAIR_ADDR	0x0a000001u	/* 10.0.0.1: end 0; end 1: 10.0.0.2; end 2: 10.0.0.3 */
+#define PAIR_BROADCAST	0x0a0000ffu	/* broadcast address of the subnet of all ends */
 #define PAIR_IFINDEX	77
-#define PAIR_AH		5		/* number of the address handle to the other end */
-#define PAIR_AH_TARGET	6		/* end 2: number of the address handle to end 1 */
+#define PAIR_AH		5		/* address handle of the other end; on end 2: of end 0 */
+#define PAIR_AH_TARGET	6		/* on end 2: address handle of end 1 */
 #define PAIR_QPN	0x1110u		/* QPN of the channel of end 0; end 1 has the next QPN */
-#define PAIR_SEG	1024u		/* segment of transfers, if a test chooses no other */
+#define PAIR_SEG	1024u		/* bytes in a packet of a transfer, unless a test changes it */
 #define PAIR_RCXTS	1024u		/* rCxts in the pool of a device */
 #define PAIR_ORDER	6
 #define PAIR_GUARD	512u		/* bytes before and after the memory of an end */
@@ -38,8 +38,8 @@ struct pair_end;
 
 /**
  * struct chan - a channel, and the state of the program that uses it
- * @list:   in pair.chans
- * @end:    its device
+ * @list:   link in pair.chans
+ * @end:    host of the channel
  * @peer:   channel that its work requests name
  * @ibqp:   argument of nhca_channel_create()
  * @who:    argument of nhca_channel_create()
@@ -48,7 +48,7 @@ struct pair_end;
  * @ch:     the channel
  * @cq:     send CQ [0] and receive CQ [1]
  * @comp:   number of completion events of both CQs
- * @ids:    rCxts that it has acquired
+ * @ids:    rCxts that the channel has acquired
  * @posted: work requests posted, modulo 2^32
  * @fatal:  number of events IB_EVENT_QP_FATAL
  * @access: number of events IB_EVENT_QP_ACCESS_ERR
@@ -98,13 +98,13 @@ struct pair_end {
 
 /**
  * struct pair_packet - a packet, or a batch of packets of a transfer, that a channel has sent
- * @list:    in pair.wire
+ * @list:    link in pair.wire
  * @hdr:     headers of the first packet
  * @payload: bytes of each packet
  * @count:   number of packets
  * @saddr:   IPv4 source address, host order
  * @daddr:   IPv4 destination address, host order
- * @copy:    the sender copied the payload
+ * @copy:   the packet must have a copy of the payload (nhca_tx.copy)
  * @zcopy:   zero-copy reference of the payload, or NULL
  * @charge:  skb that is charged to the flow, or NULL
  * @bytes:   payload of all packets
@@ -129,13 +129,13 @@ struct pair_packet {
  * @chans:  all channels
  * @wire:   packets that were sent, in the order of sending
  * @sent:   number of packets that were sent; those of a batch count separately
- * @batch:  packets that leave as one batch, at most; 0: no batches
- * @zcopy:  a packet whose payload need not be copied refers to the pages of the payload until the
- *          packet is freed
- * @charge: packets count as packets in the network stack until they are freed
+ * @batch:  maximum number of packets in a batch; 0: no batches
+ * @zcopy:  a packet has a zero-copy reference until it is freed, unless its payload must be copied
+ *          or has at most NHCA_COPY_BREAK bytes
+ * @charge: packets are charged to the flow of the channel until they are freed
  * @xmit_err: error that sending returns, or 0
- * @fail_at: number of the packet, counted from 1, that cannot be sent for lack of memory; 0: none
- * @fail_ring: number of the ring, counted from 1, that cannot be allocated; 0: none
+ * @fail_at: countdown to the packet that fails with -ENOMEM; 1: the next packet; 0: none
+ * @fail_ring: countdown to the ring that cannot be allocated; 1: the next ring; 0: none
  * @flip:   pair_rx() flips a bit of the byte at this offset, counted from the end of the UDP
  *          header; -1: it flips no bit
  */
@@ -158,7 +158,7 @@ struct pair {
  * pair_init - kunit_suite.init: create two devices with a channel each
  * pair_exit - kunit_suite.exit: destroy all channels, drop all packets and free the devices
  * @test: test->priv is the struct pair
- * Return: 0; the test fails without memory.
+ * Return: 0. If there is no memory, an assertion fails.
  */
 int pair_init(struct kunit *test);
 void pair_exit(struct kunit *test);
@@ -170,10 +170,10 @@ void pair_exit(struct kunit *test);
 void pair_add(struct kunit *test);
 
 /**
- * chan_new - prepare a channel that does not exist yet
+ * chan_new - allocate a struct chan and its CQs; chan_create() creates the channel itself
  * @test: the test
- * @end:  its device
- * @qpn:  its QPN
+ * @end:  host of the channel
+ * @qpn:  QPN of the channel
  * @cqes: entries of each CQ
  * Return: the channel, for chan_create(); pair_exit() frees it.
  */
@@ -181,7 +181,7 @@ struct chan *chan_new(struct kunit *test, struct pair_end *end, u32 qpn, u32 cqe
 
 /**
  * chan_create - nhca_channel_create() for a channel of chan_new()
- * @c:   the channel; its @cap is the request
+ * @c:   the channel; its @cap has the requested sizes
  * @cmd: the command
  * Return: 0, or the error of nhca_channel_create().
  */
@@ -190,9 +190,9 @@ int chan_create(struct chan *c, const struct nhca_create_channel_cmd *cmd);
 /**
  * chan_make - create a channel with 64 work requests and 16 frames, and acquire CHAN_IDS rCxts
  * @test: the test
- * @end:  its device
- * @qpn:  its QPN
- * @job:  its job
+ * @end:  host of the channel
+ * @qpn:  QPN of the channel
+ * @job:  job of the channel
  * Return: the channel.
  */
 struct chan *chan_make(struct kunit *test, struct pair_end *end, u32 qpn, u32 job);
@@ -208,10 +208,11 @@ void chan_destroy(struct chan *c);
  * @c:      the channel
  * @opcode: NHCA_WR_CH_*
  *
- * The work request is signaled. It names the peer, and the first rCxt of both sides. Its wr_id is
- * chan_wr_id(), its cookie chan_cookie(). A work request with a struct nhca_rcxt_wr has tid 1.
- * Unless it is a cancel or a fence, it has segments of PAIR_SEG bytes, and begins at the first byte
- * of the memory of both ends. The target of NHCA_WR_CH_MOVE is the first rCxt of end 1.
+ * The work request is signaled. It names the peer, and the first rCxt of this channel and of the
+ * peer. Its wr_id is chan_wr_id(), its cookie chan_cookie(). A work request with a struct
+ * nhca_rcxt_wr has tid 1. Unless the work request is a cancel or fence, each packet has PAIR_SEG
+ * bytes, and the transfer begins at the first byte of the memory of both ends. The target of
+ * NHCA_WR_CH_MOVE is the first rCxt of end 1.
  * Return: the slot.
  */
 struct nhca_send_wqe *chan_wqe(struct chan *c, u8 opcode);
@@ -236,7 +237,7 @@ void chan_push(struct chan *c);
 void chan_bell(struct chan *c);
 
 /**
- * chan_transfer - post a write or read of @total bytes, and ring the doorbell
+ * chan_transfer - post a write, read or third-party transfer of @total bytes, and ring the doorbell
  * @c:      the channel
  * @opcode: NHCA_WR_CH_WRITE, NHCA_WR_CH_READ or NHCA_WR_CH_MOVE
  * @tid:    tid of the transfer
@@ -248,7 +249,7 @@ void chan_transfer(struct chan *c, u8 opcode, u32 tid, u32 total, u8 notify);
 /**
  * chan_poll - poll a completion
  * @c:    the channel
- * @recv: from the receive CQ
+ * @recv: true: from the receive CQ; false: from the send CQ
  * @cqe:  filled in
  * Return: false if there is none.
  */
@@ -256,7 +257,7 @@ bool chan_poll(struct chan *c, bool recv, struct nhca_cqe *cqe);
 
 /**
  * chan_expect - poll a completion, and check opcode and status
- * @test:   fails if there is no completion
+ * @test:   fails if there is no completion, or if its opcode, status or QPN differs
  * @c:      the channel
  * @opcode: enum nhca_channel_wc, which selects the CQ
  * @status: enum ib_wc_status
@@ -274,7 +275,8 @@ bool chan_idle(struct chan *c);
 /**
  * chan_count - read a counter of a channel
  * pair_dev_count - read a counter of a device
- * @c:     the channel; pair_dev_count() has the host instead
+ * @c:     the channel, for chan_count()
+ * @end:   the host, for pair_dev_count()
  * @which: the counter
  * Return: its value.
  */
@@ -314,7 +316,7 @@ struct pair_packet *pair_first(struct kunit *test, u8 opcode);
  * pair_count - count the packets on the wire
  * @test:   the test
  * @opcode: enum nhca_rx_opcode; 0: any
- * Return: their number; those of a batch count separately.
+ * Return: the number of packets; each packet of a batch counts.
  */
 u32 pair_count(struct kunit *test, u8 opcode);
 
@@ -331,8 +333,8 @@ void pair_settle(struct kunit *test);
  * @test: the test
  * @rnd:  random numbers
  *
- * A quarter of the packets change their place; one of eight is lost, and one of eight stays on the
- * wire and comes again.
+ * A quarter of the packets move to the end of the wire. Of the other packets, one of eight is not
+ * delivered, and one of eight stays on the wire, so the next calls deliver it again.
  * Return: false if the wire is empty.
  */
 bool pair_lossy(struct kunit *test, struct rnd_state *rnd);
@@ -355,11 +357,12 @@ void pair_fill(u8 *p, u32 len, u32 seed);
 bool pair_is(const u8 *p, u32 len, u32 seed);
 
 /**
- * pair_clear - check that bytes of an end are 0, up to both ends of its pages
+ * pair_clear - check that bytes outside a range of the memory of an end are 0
  * @end:  the host
- * @from: offset in its memory; bytes before it must be 0
- * @to:   offset in its memory; bytes from it on must be 0
- * Return: true if all these bytes are 0.
+ * @from: begin of the range, as an offset in @end->bytes
+ * @to:   end of the range, as an offset in @end->bytes
+ * Return: true if all bytes before @from and from @to on are 0, also PAIR_GUARD bytes before and
+ * after the memory.
  */
 bool pair_clear(const struct pair_end *end, u32 from, u32 to);
 

@@ -34,7 +34,10 @@ static void cq_order_test(struct kunit *test)
 			}
 			KUNIT_EXPECT_EQ(test, polled, posted);
 		}
-		/* only a CQ with timestamps reads the clock */
+		/*
+		 * the clock is read only for a CQ with timestamps, so other CQs have the timestamp
+		 * 0
+		 */
 		KUNIT_EXPECT_EQ(test, !!stamp, f->cq.timestamps);
 		KUNIT_EXPECT_EQ(test, f->comp_events + f->err_events, 0);
 		cq_done(f);
@@ -77,7 +80,10 @@ static void cq_move_test(struct kunit *test)
 		polled = 0;
 		nhca_cq_move_start(&f->cq, &m, &ring);
 		for (steps = 0; (err = nhca_cq_move_step(&f->cq, &m)) == -EAGAIN; steps++) {
-			/* the rings are exchanged only after most entries were copied */
+			/*
+			 * the rings are exchanged only when at most NHCA_CQ_STEP entries are left
+			 * to copy
+			 */
 			KUNIT_EXPECT_EQ(test, nhca_ring_entries(&f->cq.ring), 1024);
 			KUNIT_EXPECT_EQ(test, m.done, f->cq.prod);
 			if (steps >= 3)
@@ -192,7 +198,7 @@ static void cq_overflow_test(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, f->last_event, IB_EVENT_CQ_ERR);
 	KUNIT_EXPECT_TRUE(test, f->cq.overrun);
-	/* the entries posted before the overrun are unchanged */
+	/* the 4 entries posted before the overrun are unchanged */
 	for (i = 0; i < 4; i++) {
 		KUNIT_ASSERT_TRUE(test, cq_poll_one(&f->cq, &cqe));
 		KUNIT_EXPECT_EQ(test, cqe.wr_id, i);
@@ -349,7 +355,7 @@ static void cq_forget_test(struct kunit *test)
 	}
 	cq_done(f);
 
-	/* the kernel does not change entries in the ring of a user CQ */
+	/* the kernel does not remove entries from a user CQ, because the process reads its ring */
 	f = cq_make(test, 8, 0, true);
 	cq_post(f, 1, 0, false, NULL);
 	nhca_cq_forget_qp(&f->cq, NULL);

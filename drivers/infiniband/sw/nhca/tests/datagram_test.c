@@ -15,7 +15,7 @@
 #define IMM		0xabcd0123
 #define SENDER		0x815
 
-/* address handle and QP number of all sends */
+/* address handle and destination QP number of all sends */
 static struct nhca_ah ah;
 static u32 to;
 
@@ -42,7 +42,7 @@ static int datagram_init(struct kunit *test)
 	struct qp_fixture *f = test->priv;
 
 	ah.av = NULL;
-	/* bits that are not part of a QP number are ignored */
+	/* only the lower 24 bits are a QP number; the QP must ignore the upper 8 bits */
 	to = 0xff000000 | FIX_PEER_QPN;
 	if (err)
 		return err;
@@ -433,7 +433,7 @@ static void bad_receive_test(struct kunit *test)
 	wqe = nhca_ring_slot(&wq->ring, wq->cons);
 	wqe->num_sge = wq->max_sge + 1;
 	expect_bad_receive(test, IB_WC_LOC_QP_OP_ERR);
-	/* a producer index that is impossible: there is no receive that could complete */
+	/* an impossible producer index: no receive can complete, so only the QP goes to error */
 	WRITE_ONCE(wq->ring.hdr->prod, wq->cons + nhca_ring_entries(&wq->ring) + 1);
 	fix_deliver(test, datagram(test, SEND_ONLY), 10);
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_BAD_RING), 1);
@@ -462,7 +462,7 @@ static void hear(struct kunit *test, struct nhca_qp *peer)
 		peer->loop_until = jiffies + 1000 * HZ;
 }
 
-/* Send 50 bytes from offset 0 to the QP with the number @to. */
+/* Send 50 bytes from offset 0 to the QP whose number is in the variable "to". */
 static void send_here(struct kunit *test, u32 qkey)
 {
 	struct qp_fixture *f = test->priv;
@@ -531,8 +531,9 @@ static void same_host_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_SAME_HOST_BYTES), 50);
 
 	/*
-	 * packets are sent: for a Q_Key that the peer refuses, to a multicast address, if the last
-	 * packet came from another QP, and after the path has expired
+	 * packets are sent instead if the peer refuses the Q_Key, to a multicast address, if the
+	 * last packet that the peer received came from another QP, and after the same-host path has
+	 * expired
 	 */
 	fix_post_recv(test, &peer->rq.wq, f->mr, at, GRH + 50);
 	send_here(test, FIX_QKEY + 1);

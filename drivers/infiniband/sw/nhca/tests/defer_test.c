@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: copies of packets that wait for on-demand pages, and the limits of number and memory. */
+/*
+ * KUnit: packets that wait for on-demand pages: their copies, and the limits of number and memory.
+ */
 #include "qp_fixture.h"
 
 #define SEND_ONLY	(NHCA_SVC_RC | NHCA_OP_SEND_ONLY)
-/* limits of one queue pair */
+/* limits of one queue pair: packets and bytes that it defers */
 #define QP_PACKETS	256
 #define QP_BYTES	(2 << 20)
 
@@ -73,7 +75,7 @@ static void defer(struct kunit *test, u32 payload, u32 count)
 		nhca_defer(f->qp, rx);
 		spin_unlock_bh(&f->qp->rq.lock);
 	}
-	/* no deferred packet refers to the batch, so the network driver can reuse the buffer */
+	/* no deferred packet refers to the batch, so the netdev driver can reuse the buffer */
 	KUNIT_EXPECT_EQ(test, refcount_read(&skb->users), 1);
 	KUNIT_EXPECT_FALSE(test, skb_cloned(skb));
 	memset(skb_network_header(skb), 0xee, skb_tail_pointer(skb) - skb_network_header(skb));
@@ -89,7 +91,9 @@ static void run(struct nhca_qp *qp)
 	rcu_read_unlock();
 }
 
-/* Defer three packets. Expect that each is executed once, with the bytes that it had on arrival. */
+/*
+ * Defer three packets. Expect that each is executed once, with the payload that it had on arrival.
+ */
 static void wait_of(struct kunit *test, u32 payload)
 {
 	struct qp_fixture *f = test->priv;
@@ -149,7 +153,7 @@ static void header_test(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, skb_copy_bits(rx[1].skb, rx[1].off + 999, &byte, 1), 0);
 	KUNIT_EXPECT_EQ(test, byte, fix_byte(999));
 	kfree_skb(rx[1].skb);
-	/* the payload would be longer than the skb */
+	/* a payload that is longer than the skb cannot be copied */
 	rx[0].payload = 5000;
 	KUNIT_EXPECT_EQ(test, nhca_rx_copy_deferred(&rx[0], &rx[1], NULL, GFP_KERNEL), -EFAULT);
 	kfree_skb(skb);
@@ -191,7 +195,8 @@ static void bytes_of_qp_test(struct kunit *test)
 }
 
 /*
- * A user who has a full share of the memory for deferred packets gets no more. Another user does.
+ * A user who has used up a share of the memory for deferred packets gets no more. Another user gets
+ * some.
  */
 static void bytes_of_user_test(struct kunit *test)
 {

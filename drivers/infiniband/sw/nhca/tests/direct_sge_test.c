@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: one packet whose bytes go to several SGEs of one region of a file.  Two executions of the
- * packet are enough: one that waits for blocks, and one that has them.
+ * KUnit: one packet whose bytes go to several SGEs of one region of a file. The packet is executed
+ * twice at most: the first time it may have to wait for blocks, the second time it has them all.
  */
 #include "fake_disk.h"
 #include "regions.h"
@@ -81,7 +81,7 @@ static void region_make(struct kunit *test, struct region *r, u32 blocks, bool s
 	KUNIT_ASSERT_FALSE(test, IS_ERR(r->mr));
 }
 
-/* Start an iterator for byte @skip of a message of @len bytes, as an engine does. */
+/* Start an iterator at byte @skip of a message of @len bytes, as a responder or requester does. */
 static void start(struct kunit *test, struct region *r, const struct nhca_sge *sge, u32 num,
 		  u32 skip, u32 len, u64 op, struct nhca_iter *it)
 {
@@ -172,7 +172,7 @@ static void scatter_test(struct kunit *test)
 			scatter(test, &scatters[i], mtus[k]);
 }
 
-/* Gather a packet.  Return: as nhca_iter_read(), or -EAGAIN: the requester waits. */
+/* Gather a packet. Return: as nhca_iter_read(), or -EAGAIN: the requester waits for the disk. */
 static int gather(struct kunit *test, struct region *r, const struct nhca_sge *sge, u32 num,
 		  u8 *data, u32 len, u64 op)
 {

@@ -121,13 +121,13 @@ static u32 count(struct list_head *list)
 	return n;
 }
 
-/* FIG. 17: a fixed number of blocks is set aside, none is allocated, and all ranges are free. */
+/* FIG. 17: a fixed number of PMBs is set aside, none is allocated, and all ARRs are free. */
 static void fig17_test(struct kunit *test)
 {
 	struct nhca_direct_pool *pool = make_pool(test, 32, 32);
 	u32 i;
 
-	/* steps 1702, 1704, 1706 */
+	/* steps 1702, 1704 and 1706 of the figure */
 	KUNIT_EXPECT_EQ(test, pool->num, 32);
 	KUNIT_EXPECT_EQ(test, pool->allocated, 0);
 	KUNIT_EXPECT_EQ(test, pool->nfree_arrs, 32);
@@ -136,7 +136,9 @@ static void fig17_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, pool->pmbs[i].owner, NHCA_PMB_POOL);
 }
 
-/* FIG. 18a: a DRDMA Write of one range, step by step, with both valid bits. */
+/*
+ * FIG. 18a, step by step: a DRDMA Write of one block. Our states stand for PCI Valid and BR Valid.
+ */
 static void fig18a_test(struct kunit *test)
 {
 	struct nhca_direct_pool *pool = make_pool(test, 32, 32);
@@ -144,7 +146,7 @@ static void fig18a_test(struct kunit *test)
 	struct nhca_arr *arr;
 
 	spin_lock_bh(&pool->lock);
-	/* 1804 to 1808: a range is allocated; PCI Valid belongs to the I/O, which has not begun */
+	/* 1804 to 1808: an ARR is allocated; PCI Valid belongs to the I/O, which has not begun */
 	arr = take(d, 0, 0, 1, 2, PAGE_SIZE);
 	KUNIT_ASSERT_NOT_NULL(test, arr);
 	KUNIT_EXPECT_EQ(test, arr->state, NHCA_ARR_QUEUED);
@@ -161,7 +163,7 @@ static void fig18a_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, arr->got, arr->total);
 	KUNIT_EXPECT_EQ(test, arr->state, NHCA_ARR_READY);
 	KUNIT_EXPECT_EQ(test, owner(d, arr), NHCA_PMB_ADAPTER);
-	/* 1832, 1834: a packet has all bytes of the range, so no later packet needs them */
+	/* 1832, 1834: a packet has all bytes of the ARR, so no later packet needs them */
 	nhca_arr_give(pool, arr, PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, arr->count, PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, arr->state, NHCA_ARR_SENT);
@@ -175,7 +177,7 @@ static void fig18a_test(struct kunit *test)
 	spin_unlock_bh(&pool->lock);
 }
 
-/* FIG. 19b: any PMB serves any range; ranges and PMBs are given out independently. */
+/* FIG. 19b: any PMB serves any ARR; ARRs and PMBs are allocated independently. */
 static void fig19b_test(struct kunit *test)
 {
 	static const struct {
@@ -188,7 +190,7 @@ static void fig19b_test(struct kunit *test)
 	int i;
 
 	spin_lock_bh(&pool->lock);
-	/* first all ranges, then the PMBs in another order */
+	/* first allocate all ARRs, then bind the PMBs in another order */
 	for (i = 0; i < ARRAY_SIZE(map); i++)
 		KUNIT_ASSERT_NOT_NULL(test, take(d, 0, 0, 1, map[i].range, PAGE_SIZE));
 	for (i = 0; i < ARRAY_SIZE(map); i++) {
@@ -203,7 +205,7 @@ static void fig19b_test(struct kunit *test)
 	spin_unlock_bh(&pool->lock);
 }
 
-/* FIG. 21: MTU 2048, and 4096 bytes: the range is in use until the second packet has its bytes. */
+/* FIG. 21: with an MTU of 2048, an ARR of 4096 bytes is in use until two packets have its bytes. */
 static void fig21_test(struct kunit *test)
 {
 	struct nhca_direct_pool *pool = make_pool(test, 16, 32);
@@ -227,8 +229,8 @@ static void fig21_test(struct kunit *test)
 }
 
 /*
- * Claims 38, 40, 41: a PMB serves ranges one after the other, even ranges that are far apart and of
- * two queue pairs. A range gets another PMB when it is read again.
+ * Claims 38, 40, 41: a PMB serves ARRs one after the other, even ARRs of distant blocks and of two
+ * queue pairs. A block gets another PMB when it is read again.
  */
 static void reuse_test(struct kunit *test)
 {
@@ -255,7 +257,7 @@ static void reuse_test(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, reclaim(pool, 1), 1);
 	}
 	/*
-	 * the same range is read twice: it gets another PMB while a packet refers to the first one
+	 * the same block is read twice: it gets another PMB while a packet refers to the first PMB
 	 */
 	arr = take(d, 0, 0, 100, 5, PAGE_SIZE);
 	KUNIT_ASSERT_TRUE(test, arr && nhca_arr_bind(pool, arr));
@@ -265,7 +267,7 @@ static void reuse_test(struct kunit *test)
 	nhca_arr_give(pool, arr, PAGE_SIZE);
 	nhca_arr_drop(pool, arr);
 	KUNIT_EXPECT_EQ(test, reclaim(pool, 1), 0);
-	/* the I/O of another range ends, so its PMB becomes free */
+	/* the I/O of another ARR ends, so its PMB becomes free */
 	arr = list_first_entry(&d->store[1].arrs, struct nhca_arr, by_store);
 	nhca_arr_filled(pool, arr, 0);
 	KUNIT_EXPECT_EQ(test, reclaim(pool, 1), 1);
@@ -350,7 +352,7 @@ static void model_check(struct kunit *test, const struct nhca_direct_pool *pool,
 	for (i = 0; i < MODEL_PMBS; i++) {
 		bad += pool->pmbs[i].owner != owners[m->who[i]];
 		bad += pool->pmbs[i].bound != (m->who[i] == 1 || m->who[i] == 2);
-		/* nobody else refers to a page that the pool or a disk owns */
+		/* only the pool itself has a reference to a page that the pool or a disk owns */
 		bad += m->who[i] < 2 && page_ref_count(pool->pmbs[i].page) != 1;
 		used += m->who[i] != 0;
 	}
@@ -394,7 +396,7 @@ static void model_step(struct kunit *test, struct rnd_state *rnd, struct model *
 	case 3:
 		if (arr->state != NHCA_ARR_QUEUED || !nhca_arr_bind(pool, arr))
 			break;
-		/* in the model this PMB was free */
+		/* the PMB must have been free in the model */
 		KUNIT_ASSERT_EQ(test, m->who[arr->pmb], 0);
 		m->who[arr->pmb] = 1;
 		m->bound[n] = arr->pmb + 1;
@@ -435,7 +437,7 @@ static void model_step(struct kunit *test, struct rnd_state *rnd, struct model *
 		model_follow(pool, m);
 		for (i = 0; i < MODEL_PMBS; i++)
 			if (m->who[i] == 3 && pool->pmbs[i].owner == NHCA_PMB_POOL) {
-				/* no packet refers to a PMB that becomes free */
+				/* no packet may refer to a PMB that becomes free */
 				KUNIT_ASSERT_EQ(test, m->refs[i], 0);
 				m->who[i] = 0;
 			}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A backing of one page for tests. The test decides whether the bytes are present, missing or
- * unreadable.
+ * A backing (memory/backing.h) of one page. The test decides whether its bytes are present, missing
+ * or unreadable.
  */
 #ifndef NHCA_TEST_FAKE_BACKING_H
 #define NHCA_TEST_FAKE_BACKING_H
@@ -16,17 +16,17 @@
  * struct fake_backing - the backing
  * @b: the backing, as memory/ uses it
  * @page:  the bytes
- * @err:   what the next access returns: 0, -EAGAIN or -EIO
+ * @err:   result of seg() for an access that the checks before allow: 0, -EAGAIN or -EIO
  * @segs:  number of calls of seg()
  * @wants: number of calls of want()
  * @aheads: number of calls of ahead()
  * @ahead_len: bytes of the last call of ahead()
  * @frees: number of calls of free()
- * @waiter: requester or responder that waits, or NULL
+ * @waiter: requester or responder that waits because of want(), or NULL
  * @seg_op: operation of the last call of seg()
- * @op: operation of the last call of want()
- * @off: first byte that this call wanted
- * @len: bytes that this call wanted
+ * @op: operation of the last call of want() or placed()
+ * @off: offset of the first byte in the last call of want()
+ * @len: number of bytes in the last call of want()
  * @writes: the region may be written
  * @placed: bytes for which placed() was called
  * @ends: number of calls of placed() with the end of an operation or SGE
@@ -132,7 +132,7 @@ static inline struct fake_backing *fake_make(struct kunit *test)
 	return fake;
 }
 
-/* The wait of the last want() ends, and the next access returns @err. */
+/* End the wait of the last want(). From now on seg() returns @err. */
 static inline void fake_end(struct fake_backing *fake, int err)
 {
 	struct nhca_fault *f = fake->waiter;

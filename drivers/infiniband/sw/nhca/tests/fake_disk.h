@@ -18,9 +18,9 @@
 
 /**
  * struct fake_disk - a region of a disk, and two owners of operations
- * @store: the region; first, so that submit() finds the disk
+ * @store: the region
  * @pool:  its pool
- * @bytes: the disk
+ * @bytes: contents of the disk
  * @lock:  protects @begun
  * @begun: I/O requests that have begun and not ended
  * @bad:   a block that the disk cannot write, or -1
@@ -28,7 +28,7 @@
  * @fsyncs: number of times that the file was made durable
  * @fsync_err: result of disk_fsync()
  * @f:     two requesters or responders
- * @told:  number of times that each of @f was resumed
+ * @told:  number of times that each of @f was resumed after a wait
  */
 struct fake_disk {
 	struct nhca_store store;
@@ -52,7 +52,10 @@ static inline void disk_resumed(void *arg)
 	++*n;
 }
 
-/* Move the bytes of an I/O request. Return: number of bytes, or a negative errno. */
+/*
+ * Copy the bytes of an I/O request from or to the disk. Return: number of bytes, or a negative
+ * errno.
+ */
 static inline ssize_t disk_move(struct fake_disk *d, const struct nhca_direct_io *io)
 {
 	u64 at = nhca_io_offset(io);
@@ -108,7 +111,7 @@ static inline u32 disk_begin(struct fake_disk *d)
 	struct list_head *pos;
 	u32 n = 0;
 
-	/* the work item of the region may begin requests at the same time */
+	/* the work item of the region may begin requests too, so wait until it has ended */
 	nhca_store_run(&d->store);
 	flush_work(&d->store.work);
 	spin_lock_bh(&d->lock);
@@ -119,8 +122,8 @@ static inline u32 disk_begin(struct fake_disk *d)
 }
 
 /*
- * End the I/O request number @nth that is in progress. @err: 0 or an error of the disk. Return:
- * false if no more than @nth requests are in progress.
+ * End I/O request @nth, counted from 0, of those that are in progress. @err: 0 or an error of the
+ * disk. Return: false if @nth or fewer requests are in progress.
  */
 static inline bool disk_end(struct fake_disk *d, u32 nth, int err)
 {
@@ -210,10 +213,10 @@ static inline int disk_flush(struct fake_disk *d, int who, u64 op, bool persiste
 }
 
 /*
- * Place one packet, as an engine does.
- * @placed: also call nhca_store_placed() for the bytes; false: only copy them, as an engine does
- * with a bad packet
- * Return: 0, or an error; after -EAGAIN the owner waits.
+ * Place one packet in blocks, as a responder or requester does.
+ * @placed: also call nhca_store_placed() for the bytes. false: only copy them, as for a packet
+ * whose checksum turns out to be wrong after the copy.
+ * Return: 0, or an error; after -EAGAIN the owner waits for the disk.
  */
 static inline int disk_packet(struct fake_disk *d, int who, u64 op, u64 off, const u8 *from,
 			      u32 len, bool end, bool placed)
@@ -246,7 +249,9 @@ static inline int disk_packet(struct fake_disk *d, int who, u64 op, u64 off, con
 	return err;
 }
 
-/* As disk_packet() for reading one piece of a block. Return: bytes read, or an error. */
+/*
+ * Read up to @len bytes of a block. Return: number of bytes, or an error; -EAGAIN: the owner waits.
+ */
 static inline int disk_read(struct fake_disk *d, int who, u64 op, u64 off, u8 *to, u32 len)
 {
 	struct nhca_backing *b = &d->store.backing;

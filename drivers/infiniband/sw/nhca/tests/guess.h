@@ -8,7 +8,7 @@
 #ifndef NHCA_TESTS_GUESS_H
 #define NHCA_TESTS_GUESS_H
 
-/* numbers that are remembered; a power of two */
+/* how many of the last numbers the guesser stores; a power of two */
 #define GUESS_SEEN	1024
 /* maximum number of guesses for each number */
 #define GUESS_EACH	64
@@ -17,7 +17,7 @@
  * struct guesser - state of a guesser
  * @seen:    the last numbers; number n is at n % GUESS_SEEN
  * @count:   numbers seen so far
- * @mask:    the bits that numbers have
+ * @mask:    the bits of a number that are compared
  * @gcd:     greatest common divisor of all differences so far
  * @guesses: guesses so far
  * @hits:    guesses that were right
@@ -83,13 +83,13 @@ static inline unsigned int guess_make(const struct guesser *g, unsigned int *out
 	unsigned int n = 0, last = guess_back(g, 1), near, i;
 	unsigned long lag;
 
-	/* counters, and the distances that allocators leave */
+	/* the next number of a counter, and usual distances between objects of an allocator */
 	for (i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
 		out[n++] = last + steps[i];
 		out[n++] = last - steps[i];
 		out[n++] = last ^ steps[i];
 	}
-	/* steps of unknown size */
+	/* counters with another step, which divides all differences */
 	out[n++] = last + g->gcd;
 	out[n++] = last - g->gcd;
 	/*

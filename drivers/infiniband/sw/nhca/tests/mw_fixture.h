@@ -104,7 +104,9 @@ static inline struct nhca_mr *region(struct kunit *test, struct ib_pd *pd, int a
 	return mr;
 }
 
-/* Return: a region that counts as made for fast registration; its mapping does not change. */
+/*
+ * Return: a region with the type of a fast-registration region, on the pages that region() mapped.
+ */
 static inline struct nhca_mr *fast_region(struct kunit *test, struct ib_pd *pd, int access)
 {
 	struct nhca_mr *mr = region(test, pd, access);
@@ -204,7 +206,9 @@ static inline int remote_inv(const struct nhca_key_user *key_user, u32 key)
 	return err;
 }
 
-/* Return: the region in which @key gives access to these bytes, and their offset in it; or NULL. */
+/*
+ * Return: the region of these bytes if @key gives access, else NULL. @off: gets the bytes' offset.
+ */
 static inline struct nhca_mr *reach(const struct nhca_key_user *key_user, u32 key, u64 va, u32 len,
 				    int access, u64 *off)
 {

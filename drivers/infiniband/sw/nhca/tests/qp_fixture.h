@@ -2,7 +2,8 @@
 /*
  * For suites about queue pairs: a device without a working netdev, and a connected queue pair of a
  * kernel consumer. Tests make packets and deliver them to the queue pair. Packets that the queue
- * pair sends are only recorded. No local ACK timeout is set, so only tests run the timer.
+ * pair sends are only recorded. The local ACK timeout is 0 (none), and the timers of the queue pair
+ * call an empty function: tests call nhca_sq_timer() themselves.
  */
 #ifndef NHCA_TEST_QP_FIXTURE_H
 #define NHCA_TEST_QP_FIXTURE_H
@@ -54,9 +55,9 @@ struct sent {
  * @sent:   packets that were sent, at their number modulo FIX_SENT
  * @nsent:  number of packets that were sent
  * @xmit_err: error that sending returns, or 0
- * @fail_at: number of the packet, counted from 1, that cannot be sent for lack of memory; 0: none
+ * @fail_at: countdown to the packet that fails with -ENOMEM; 1: the next packet; 0: none
  * @wire:   called with each packet that was sent and its payload, or NULL
- * @data:   payload of delivered packets; NULL: fix_byte()
+ * @data:   payload of delivered packets; NULL: the payload is made of fix_byte()
  * @ce:     delivered packets have a congestion mark (CE)
  * @daddr:  destination address of delivered packets; 0: FIX_SADDR
  */
@@ -79,7 +80,7 @@ struct qp_fixture {
 	u32 daddr;
 };
 
-/* Replaces nhca_xmit(): reads the payload and accesses the flow as nhca_xmit() does. */
+/* Replaces nhca_xmit(): reads the payload, and reads tx->flow, so KASAN detects a freed flow. */
 static int fix_xmit(struct nhca_tx *tx)
 {
 	struct qp_fixture *f = kunit_get_current_test()->priv;
@@ -200,9 +201,9 @@ static inline struct nhca_qp *fix_qp_on(struct kunit *test, enum ib_qp_type type
 	mutex_init(&qp->modify);
 	KUNIT_ASSERT_EQ(test, nhca_qp_init(qp, &init, NULL), 0);
 	/*
-	 * Only tests run the functions of the timers. On a busy machine a timer of 20 ms may expire
-	 * within a test. The timer would run outside the thread of the test, where no function is
-	 * replaced.
+	 * Replace the functions of the timers. On a busy machine a timer of 20 ms may expire during
+	 * a test. Its function would run outside the thread of the test, where static stubs have no
+	 * effect: it would call the real nhca_xmit().
 	 */
 	timer_setup(&qp->sq.timer, fix_no_timer, 0);
 	if (qp->piggyback)
@@ -378,15 +379,15 @@ static inline struct nhca_hdr fix_hdr(const struct nhca_qp *qp, u8 opcode, u32 p
 	};
 }
 
-/* Return: the byte at offset @i of every payload. */
+/* Return: the byte at offset @i of a payload, unless qp_fixture.data has another payload. */
 static inline u8 fix_byte(u32 i)
 {
 	return i * 7 + 1;
 }
 
 /*
- * Append a packet to @skb. @index: number of the packet in the batch. @data: its payload; NULL:
- * fix_byte().
+ * Append a packet to @skb. @index: number of the packet in the batch. @data: payload; NULL: it is
+ * made of fix_byte().
  */
 static inline void fix_put(struct sk_buff *skb, struct nhca_hdr *h, u32 payload, u32 index,
 			   const u8 *data)
@@ -435,7 +436,10 @@ static inline struct sk_buff *fix_skb(struct kunit *test, struct nhca_hdr *h, u3
 		.saddr = htonl(FIX_DADDR),
 		.daddr = htonl(f->daddr ?: FIX_SADDR),
 	};
-	/* the stack has already verified the checksum */
+	/*
+	 * not 0: the packet has a UDP checksum, which the stack has verified before nhca gets the
+	 * packet
+	 */
 	udp_hdr(skb)->check = 1;
 	skb_pull(skb, outer);
 	for (i = 0; i < count; i++) {
@@ -504,7 +508,7 @@ static inline void fix_post_send(struct kunit *test, struct nhca_qp *qp, struct 
 	nhca_send_doorbell(qp);
 }
 
-/* Post a work request that names @remote of @mr as the peer's memory, without a doorbell. */
+/* Post a work request with the remote address @remote and the R_Key of @mr. No doorbell. */
 static inline int fix_post_rdma(struct nhca_qp *qp, struct nhca_mr *mr, enum ib_wr_opcode opcode,
 				u64 addr, u32 len, u64 remote, int flags)
 {
@@ -524,7 +528,10 @@ static inline int fix_post_rdma(struct nhca_qp *qp, struct nhca_mr *mr, enum ib_
 	return nhca_send_post(qp, &wr.wr);
 }
 
-/* Post an atomic on @remote of @mr, whose result goes to @addr. No doorbell. */
+/*
+ * Post an atomic on the remote address @remote with the R_Key of @mr; @addr gets the result. No
+ * doorbell.
+ */
 static inline int fix_post_atomic(struct nhca_qp *qp, struct nhca_mr *mr, enum ib_wr_opcode opcode,
 				  u64 addr, u64 remote, u64 operand, u64 swap)
 {
@@ -548,7 +555,7 @@ static inline int fix_post_atomic(struct nhca_qp *qp, struct nhca_mr *mr, enum i
 
 /*
  * Set a local ACK timeout, which expires only when the test calls fix_expire(). No round-trip time
- * is measured, so there is no tail loss probe.
+ * has been measured, so no tail loss probe is sent before the timeout.
  */
 static inline void fix_timeout(struct nhca_qp *qp)
 {
@@ -556,7 +563,7 @@ static inline void fix_timeout(struct nhca_qp *qp)
 	qp->sq.rtx->timeout = 100 * HZ;
 }
 
-/* Let the timeouts count from @age jiffies ago. */
+/* Set the start of the timeouts to @age jiffies ago. */
 static inline void fix_age(struct nhca_qp *qp, unsigned long age)
 {
 	nhca_rtx_begin(qp->sq.rtx, jiffies - age);
@@ -571,7 +578,9 @@ static inline void fix_expire(struct nhca_qp *qp)
 	local_bh_enable();
 }
 
-/* Return: number of recorded packets with @opcode. @last may be NULL; set to the last of them. */
+/*
+ * Return: number of recorded packets with @opcode. @last: gets the last of these packets, or NULL.
+ */
 static inline u32 fix_sent(struct qp_fixture *f, u8 opcode, struct sent *last)
 {
 	u32 i, n = 0;

@@ -20,7 +20,7 @@
  * @dev:   device without a driver
  * @key_user: key user of a protection domain
  * @other: key user of another protection domain
- * @pages: each is filled with the digit of its index
+ * @pages: every byte of page i is the digit i
  */
 struct fixture {
 	struct nhca_dev *dev;
@@ -74,7 +74,7 @@ static inline void fixture_exit(struct kunit *test)
 			__free_page(f->pages[i]);
 }
 
-/* Return: the byte at @va, read with @key, or an error. */
+/* Return: the byte at @va, read with @key, or a negative errno. */
 static inline int peek(const struct nhca_key_user *key_user, u32 key, u64 va)
 {
 	struct nhca_iter it;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * For suites about runs of packets without an ICRC: a route whose netdev has the features that a
- * test needs, memory to send and to receive, and batches that are kept when they are sent.
+ * test needs, and memory to send and to receive. nhca_send() is replaced by a function that stores
+ * the batches.
  */
 #ifndef NHCA_TEST_RUN_FIXTURE_H
 #define NHCA_TEST_RUN_FIXTURE_H
@@ -38,12 +39,12 @@ struct memory {
  * @who: identity of the sender
  * @txq: packet count of @ndev
  * @flow: flow of the sender
- * @from: memory to send
+ * @from: memory with the payload to send
  * @to: memory to receive in
- * @sent: batches that were sent
+ * @sent: batches that nhca_send() got
  * @packets: sum of the packets that nhca_send() got
  * @payload: sum of the payload bytes that nhca_send() got
- * @zcopied: sum of the bytes by page reference that nhca_send() got
+ * @zcopied: sum of the payload bytes in page references that nhca_send() got
  * @b: the batch
  * @hdr: headers of the packet that is added next
  * @tx: the packet that is added next
@@ -69,7 +70,7 @@ struct run {
 
 static struct run *run;
 
-/* Replaces nhca_send(): keeps the batch. */
+/* Replaces nhca_send(): stores the batch in run->sent. */
 static void keep(struct nhca_dev *dev, const struct nhca_who *who, struct nhca_av *av,
 		 struct nhca_flow *flow, struct sk_buff *skb, u32 packets, u32 payload, u32 zcopied)
 {
@@ -110,7 +111,7 @@ static inline void memory_free(struct kunit *test, struct memory *m)
 
 	nhca_mr_free(m->mr);
 	for (i = 0; i < RUN_PAGES; i++) {
-		/* no packet has kept a reference */
+		/* no packet refers to the page any more, else the count would be higher */
 		KUNIT_EXPECT_EQ(test, page_count(m->pages[i]), 1);
 		__free_page(m->pages[i]);
 	}
@@ -154,7 +155,10 @@ static inline int run_init(struct kunit *test)
 
 static inline void run_exit(struct kunit *test)
 {
-	/* free packets that a failed test has left, because the region waits for them */
+	/*
+	 * free the packets that a failed test has left, because nhca_mr_free() waits for references
+	 * to pages
+	 */
 	__skb_queue_purge(&run->sent);
 	kfree_skb(run->b.skb);
 	nhca_zcopy_put(run->b.zcopy);
@@ -171,8 +175,8 @@ static inline void run_exit(struct kunit *test)
 
 /**
  * struct kind - the packets of a run
- * @opcode:  of all packets
- * @payload: bytes of each
+ * @opcode:  opcode of all packets
+ * @payload: bytes of payload in each packet
  * @off:     offset of the first payload in the source
  * @copy:    the payload is copied
  */
@@ -215,7 +219,10 @@ static inline struct nhca_hdr header(const struct kind *k, u32 n)
 	};
 }
 
-/* Make packet @n the next packet. Its source has @bytes bytes from the packet's payload on. */
+/*
+ * Set run->tx to packet @n. @bytes: length of the SGE, which begins with the payload of this
+ * packet.
+ */
 static inline void packet(struct kunit *test, const struct kind *k, u32 n, u32 bytes)
 {
 	struct dst_entry *cached = dst_cache_get(&run->av.cache);
@@ -242,7 +249,10 @@ static inline void packet(struct kunit *test, const struct kind *k, u32 n, u32 b
 		.sum = true,
 		.burst = &run->b,
 	};
-	/* the cache is that of this CPU; bottom halves are off until the run is built */
+	/*
+	 * each CPU has its own cache; BHs are disabled until the packet is added, so the CPU stays
+	 * the same
+	 */
 	if (cached)
 		dst_release(cached);
 	else

@@ -39,7 +39,7 @@ static inline u64 tce_at(u64 pvo)
 	return tce_find(pvo, &shift);
 }
 
-/* Return: an entry of @r for @pfn, as tables I and II of the reference define it. */
+/* Return: an entry of @r for @pfn, as tables I and II of the reference define it (memory/tce.h). */
 static inline u64 tce_value(const struct nhca_range *r, u64 pfn, u64 flags)
 {
 	return (u64)r->key << 47 | (u64)r->table << 42 | pfn << 2 | flags;

@@ -9,7 +9,8 @@
 #include <linux/sched/task.h>
 
 /*
- * Start a thread; @fn may return at any time.
+ * Start a thread. @fn may return before test_thread_stop(), because a reference to the task is
+ * held.
  * Return: the thread, for test_thread_stop(); or ERR_PTR.
  */
 static inline struct task_struct *test_thread_start(int (*fn)(void *), void *arg, int cpu)
@@ -35,7 +36,8 @@ static inline void test_thread_stop(struct task_struct *t)
 /*
  * Return: true if a race that began at @begun is to go on. The race lasts @time jiffies, and longer
  * while @enough is false, because on a busy machine the threads may get little CPU time in @time.
- * After a minute the race ends in any case, and the test fails.
+ * The race ends after a minute in any case; then @enough is false, and the caller lets the test
+ * fail.
  */
 static inline bool test_goes_on(unsigned long begun, unsigned long time, bool enough)
 {
