@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: operations that write to a region of a file: what reaches the disk, in which order, and
- * when an operation ends; and random histories beside a plain copy of the disk.
+ * KUnit: operations that write to a region of a file: which bytes reach the disk, in which order,
+ * and when an operation ends; and random histories, compared with a copy of the disk in memory.
  */
 #include <linux/prandom.h>
 
@@ -10,7 +10,7 @@
 #define HISTORY_STEPS	4000
 /* regions that wait in more_test() */
 #define WAITERS		(4 * NHCA_MORE_BATCH)
-/* the history's owners write different parts of the disk, which begin and end inside blocks */
+/* half_begin() gives each owner other parts of the disk; parts begin and end inside blocks */
 #define PART		5300
 #define PARTS		(DISK_BYTES / PART)
 #define OP_MAX		(4 * PART)
@@ -31,8 +31,8 @@ static u32 free_pmbs(const struct nhca_direct_pool *pool)
 }
 
 /*
- * A whole block goes to the disk without a read, after its last byte was handed over by
- * nhca_iter_placed().
+ * A whole block goes to the disk without a read, after nhca_store_placed() was called for its last
+ * byte.
  */
 static void block_test(struct kunit *test)
 {
@@ -94,7 +94,7 @@ static void edges_test(struct kunit *test)
 	memset(data, 3, sizeof(data));
 	KUNIT_EXPECT_EQ(test, disk_packet(d, 1, 1, 200, data, 100, true, true), 0);
 	KUNIT_EXPECT_EQ(test, d->store.ndirty, 2);
-	/* the read and the write of the first operation, then those of the second */
+	/* the first operation reads and writes the block, then the second operation does */
 	KUNIT_EXPECT_EQ(test, count_io(d), 1);
 	KUNIT_EXPECT_TRUE(test, disk_end(d, 0, 0));
 	KUNIT_EXPECT_EQ(test, count_io(d), 1);
@@ -113,7 +113,9 @@ static void edges_test(struct kunit *test)
 	disk_free(test, d);
 }
 
-/* Bytes that were copied, but not handed over by nhca_iter_placed(), never reach the disk. */
+/*
+ * Bytes that were copied, but for which nhca_store_placed() was not called, never reach the disk.
+ */
 static void not_placed_test(struct kunit *test)
 {
 	struct fake_disk *d = disk_make(test, 16, false);
@@ -123,7 +125,7 @@ static void not_placed_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 1, 0, data, 1000, false, true), 0);
 	memset(data, 6, PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 1, 1000, data, 1000, false, false), 0);
-	/* the packet comes again, now with the right bytes */
+	/* the packet comes again, with the right bytes */
 	memset(data, 8, PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 1, 1000, data, 500, true, true), 0);
 	disk_end_all(d);
@@ -133,7 +135,10 @@ static void not_placed_test(struct kunit *test)
 	disk_free(test, d);
 }
 
-/* The incomplete block of an aborted operation is not written. */
+/*
+ * The incomplete block of an operation is not written if the operation is aborted, or if its owner
+ * begins another operation instead of ending it.
+ */
 static void aborted_test(struct kunit *test)
 {
 	struct fake_disk *d = disk_make(test, 16, false);
@@ -158,9 +163,9 @@ static void aborted_test(struct kunit *test)
 }
 
 /*
- * Make the last bytes of all blocks that collect bytes @age jiffies old. If @age is far below 0,
- * the blocks stay younger than NHCA_READY_AGE for as long as the test takes. The caller holds the
- * lock of the pool.
+ * Set the age of all blocks that collect bytes, which is the time since their last bytes came, to
+ * @age jiffies. With an age far below 0 the blocks stay younger than NHCA_READY_AGE for as long as
+ * the test takes. The caller holds the lock of the pool.
  */
 static void age_blocks(struct fake_disk *d, long age)
 {
@@ -225,7 +230,7 @@ static void arrival_order_test(struct kunit *test)
 	disk_free(test, d);
 }
 
-/* SYNC: an operation ends when all its blocks are on the disk. */
+/* SYNC: an operation ends only when all its blocks are on the disk. */
 static void sync_test(struct kunit *test)
 {
 	struct fake_disk *d = disk_make(test, 16, true);
@@ -248,7 +253,7 @@ static void sync_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_fault_sync(d->f[0]), 0);
 	KUNIT_EXPECT_TRUE(test, disk_is(d, 100, PAGE_SIZE, 5));
 
-	/* an error fails this operation, and not the next one */
+	/* an error of the disk fails this operation, and not the next one */
 	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 2, 0, data, PAGE_SIZE, true, true), 0);
 	KUNIT_EXPECT_EQ(test, nhca_fault_sync(d->f[0]), -EAGAIN);
 	KUNIT_EXPECT_TRUE(test, disk_end(d, 0, -ENOSPC));
@@ -296,7 +301,10 @@ static void again_test(struct kunit *test)
 	disk_free(test, d);
 }
 
-/* A request of several blocks fails: only the bad block is lost. */
+/*
+ * If a request of several blocks fails, each block is requested alone, so only the bad block is
+ * lost.
+ */
 static void bad_block_test(struct kunit *test)
 {
 	struct fake_disk *d = disk_make(test, 16, false);
@@ -316,7 +324,7 @@ static void bad_block_test(struct kunit *test)
 	disk_free(test, d);
 }
 
-/* A read that begins after a write waits for the write, and returns its bytes. */
+/* A read that begins after a write waits for the write, and returns the bytes of the write. */
 static void read_test(struct kunit *test)
 {
 	struct fake_disk *d = disk_make(test, 16, false);
@@ -337,7 +345,7 @@ static void read_test(struct kunit *test)
 	disk_free(test, d);
 }
 
-/* The region ends: DIRTY blocks are written, incomplete ones are not. */
+/* When a region ends, its DIRTY blocks are written. Blocks of incomplete operations are not. */
 static void stop_test(struct kunit *test)
 {
 	struct fake_disk *d = disk_make(test, 16, false);
@@ -396,7 +404,7 @@ static void flush_test(struct kunit *test)
 	disk_free(test, d);
 }
 
-/* A block that was lost fails the next flush, and only this one. */
+/* After a block was lost, the next flush fails, but later flushes succeed. */
 static void flush_error_test(struct kunit *test)
 {
 	struct fake_disk *d = disk_make(test, 16, false);
@@ -487,14 +495,14 @@ static void more_test(struct kunit *test)
 
 /**
  * struct half - an operation in progress
- * @op:   its number
- * @off:  first byte of its range
- * @len:  bytes of its range
- * @done: bytes that are placed
+ * @op:   number of the operation
+ * @off:  offset of its first byte on the disk
+ * @len:  number of its bytes
+ * @done: number of its bytes that are placed, or read
  * @from: offset of the first placed byte that is not DIRTY yet
- * @reads: it reads
- * @ends: it waits for the disk
- * @data: its bytes
+ * @reads: it is a read
+ * @ends: all its bytes are placed, and it waits until they are on the disk
+ * @data: bytes that it writes or has read
  */
 struct half {
 	u64 op;
@@ -507,7 +515,10 @@ struct half {
 	u8 *data;
 };
 
-/* The placed bytes of an operation up to @to become DIRTY, so they will be on the disk. */
+/*
+ * Copy placed bytes up to @to to the model: they are DIRTY from now on, so they will be on the
+ * disk.
+ */
 static void half_install(struct half *h, u8 *model, u64 to)
 {
 	memcpy(model + h->from, h->data + (h->from - h->off), to - h->from);
@@ -556,7 +567,7 @@ static bool half_step(struct kunit *test, struct fake_disk *d, struct half *h, i
 		}
 		return h->done == h->len;
 	}
-	/* now and then a packet turns out to be bad after its copy */
+	/* one of 16 packets is bad: it is copied, but its bytes are not placed */
 	if (prandom_u32_state(rnd) % 16 == 0) {
 		memset(h->data + h->len, 0xee, n);
 		disk_packet(d, who, h->op, at, h->data + h->len, n, false, false);
@@ -600,7 +611,9 @@ static void history(struct kunit *test, bool sync, u32 seed)
 		}
 		if (prandom_u32_state(&rnd) % 2)
 			disk_end(d, prandom_u32_state(&rnd) % 4, 0);
-		/* an operation is canceled: nothing of its incomplete block is written */
+		/*
+		 * cancel an operation now and then: no byte of its incomplete block may be written
+		 */
 		if (prandom_u32_state(&rnd) % 64 == 0 && !half[who].reads && !half[who].ends) {
 			nhca_fault_cancel(d->f[who]);
 			half_begin(&half[who], who, &rnd);

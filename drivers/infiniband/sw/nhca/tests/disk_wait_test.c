@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: a requester and a responder that wait for a backing, and what they do with its errors. */
+/* KUnit: a requester and a responder wait until a backing has bytes, and handle its errors. */
 #include "fake_backing.h"
 #include "qp_fixture.h"
 
@@ -108,8 +108,8 @@ static void again_test(struct kunit *test)
 	nhca_sq_kick(f->qp);
 	KUNIT_EXPECT_EQ(test, f->nsent, 1);
 	/*
-	 * the bytes were removed from memory after the transmission, so the retransmission waits
-	 * for them
+	 * the bytes were removed from memory after the first transmission, so the retransmission
+	 * waits for them
 	 */
 	fake->err = -EAGAIN;
 	fix_expire(f->qp);
@@ -228,7 +228,7 @@ static struct nhca_hdr write_request(struct qp_fixture *f, struct nhca_mr *mr, u
 	return h;
 }
 
-/* Continue the responder after the end of a wait, as the QP's bottom half does. */
+/* Continue the responder after a wait has ended, as the QP's bottom half does. */
 static void resume_responder(struct nhca_qp *qp)
 {
 	spin_lock_bh(&qp->rq.lock);
@@ -271,7 +271,10 @@ static void placed_test(struct kunit *test)
 	backed_free(mr, fake);
 }
 
-/* A WRITE is acknowledged when its bytes are on the disk; its packet is executed once. */
+/*
+ * A WRITE is acknowledged only when its bytes are on the disk, and its packet is executed once. The
+ * test begins and ends the disk's write itself, because the fake backing has no disk.
+ */
 static void last_packet_waits_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;

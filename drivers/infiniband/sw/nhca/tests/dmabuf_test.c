@@ -62,7 +62,7 @@ static int exporter_end(struct dma_buf *buf, enum dma_data_direction dir)
 {
 	struct exporter *ex = buf->priv;
 
-	/* the importer must have unmapped the buffer before */
+	/* the importer must have called vunmap() before */
 	ex->ended++;
 	ex->misused |= ex->vmaps || ex->ended > ex->begun;
 	return 0;
@@ -103,8 +103,8 @@ static const struct dma_buf_ops exporter_ops = {
 };
 
 /*
- * Operations of a buffer that the CPU cannot map: vmap() is missing, because dma_buf_vmap() would
- * warn about a vmap() that fails.
+ * Operations of a buffer that the CPU cannot map. There is no vmap(), because dma_buf_vmap() would
+ * warn if a vmap() returned an error.
  */
 static const struct dma_buf_ops unmappable_ops = {
 	.map_dma_buf = no_dma,

@@ -12,7 +12,7 @@
 #include "../net/net.h"
 #include "../net/sockets.h"
 
-/* datagrams on a queue: more than three budgets */
+/* datagrams in a queue: more than three budgets */
 #define DATAGRAMS	(3 * NHCA_RX_BUDGET + 7)
 #define BIG		61440U
 
@@ -70,7 +70,10 @@ static struct drain *drain_make(struct kunit *test)
 					       &d->ns.sock), 0);
 	d->ns.nn = d->nn;
 	nhca_bh_init(&d->ns.rest, nhca_sk_rest);
-	/* as if another CPU drained the socket, so that nhca_sk_data_ready() only returns */
+	/*
+	 * ready is 1 as if another CPU drained the socket, so nhca_sk_data_ready() processes no
+	 * packet
+	 */
 	atomic_set(&d->ns.ready, 1);
 
 	d->to.sin_family = AF_INET;
@@ -113,8 +116,8 @@ static bool drain_is_idle(const struct drain *d)
 }
 
 /*
- * Queue @count datagrams of @len bytes that are for no QP or channel. @d->ns.ready is 1, so no CPU
- * drains the socket.
+ * Queue @count datagrams of @len bytes that are for no QP or channel. @d->ns.ready must not be 0,
+ * so that no CPU drains the socket.
  */
 static void drain_fill(struct kunit *test, struct drain *d, unsigned int count, unsigned int len)
 {
@@ -129,7 +132,7 @@ static void drain_fill(struct kunit *test, struct drain *d, unsigned int count, 
 	KUNIT_ASSERT_NOT_NULL(test, bytes);
 	for (i = 0; i < count; i++) {
 		KUNIT_ASSERT_EQ(test, kernel_sendmsg(d->from, &msg, &vec, 1, len), len);
-		/* do not exceed the stack's backlog */
+		/* let the stack process its backlog, so that it drops no datagram */
 		if (i % 64 == 63)
 			KUNIT_ASSERT_TRUE(test, drain_comes_to(d, i + 1));
 	}
@@ -216,8 +219,8 @@ static void drain_keeps_order(struct kunit *test)
 }
 
 /*
- * However many packets have arrived since the queue was last empty, here 2^32 - 1, only one CPU
- * processes the queue.
+ * Only one CPU processes a queue, however many packets have arrived since the queue was last empty
+ * (here 2^32 - 1).
  */
 static void drain_count_never_wraps(struct kunit *test)
 {
@@ -242,7 +245,7 @@ static void drain_count_never_wraps(struct kunit *test)
 
 /*
  * All calls in one jiffy together may process NHCA_RX_JIFFY packets. A call that has used up this
- * allowance stops, and the bottom half continues.
+ * allowance (here 10 packets are left) stops, and the bottom half continues.
  */
 static void drain_stops_in_jiffy(struct kunit *test)
 {
@@ -269,7 +272,7 @@ static void drain_stops_in_jiffy(struct kunit *test)
 	local_bh_enable();
 	KUNIT_EXPECT_EQ(test, taken, 10);
 	KUNIT_EXPECT_TRUE(test, drain_comes_to(d, 0));
-	/* a new jiffy has a whole allowance */
+	/* in a new jiffy the whole allowance is available again */
 	msleep(20);
 	atomic_set(&d->ns.ready, 1);
 	drain_fill(test, d, DATAGRAMS, 16);

@@ -58,9 +58,9 @@ static void send_test(struct kunit *test)
 }
 
 /*
- * The QP answers a duplicate of a READ of three packets, or of a part of this READ, again. The QP
- * does not answer a READ with the PSN of a duplicate that differs in another field. Each row of the
- * table has the number of responses.
+ * The QP answers a duplicate of a READ of three packets, or of a part of this READ. It does not
+ * answer a READ that has the PSN of a duplicate, but differs in another field. Each row of the
+ * table has the number of response packets and of payload bytes.
  */
 static void read_table_test(struct kunit *test)
 {
@@ -130,7 +130,7 @@ static void atomic_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->nsent, 3);
 }
 
-/* Responder resources are reused: the oldest operations are forgotten, and not executed again. */
+/* Responder resources are reused: the oldest atomics are neither answered nor executed again. */
 static void resource_reused_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -232,8 +232,8 @@ static void fatal_after_replay_test(struct kunit *test)
 
 /*
  * The indices of responder resources do not wrap, even if there is always a response to send. If
- * they wrapped, a resource whose response was not sent would be reused, because 2^32 is no multiple
- * of 3.
+ * they wrapped, a resource whose response was not sent would be reused, because index modulo 3
+ * selects the resource here, and 2^32 is no multiple of 3.
  */
 static void indices_test(struct kunit *test)
 {
@@ -246,7 +246,7 @@ static void indices_test(struct kunit *test)
 	fix_deliver(test, request(test, READ_REQUEST, FIX_RQ_PSN + 1, 0, 8), 0);
 	KUNIT_ASSERT_EQ(test, rq->res_head, 2);
 	f->nsent = 0;
-	/* the first of these READs has the resource 2, and the greatest index */
+	/* the first of these READs gets index 2; index U32_MAX - 1 selects the same resource */
 	KUNIT_ASSERT_EQ(test, (U32_MAX - 1) % 3, 2);
 	for (i = 0; i < 3; i++) {
 		if (i == 1) {

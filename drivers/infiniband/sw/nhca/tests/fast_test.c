@@ -282,7 +282,10 @@ static void fast_map_bad_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, nhca_mr_fast_map(ibmr, sg, 2, NULL), -EINVAL);
 		KUNIT_EXPECT_EQ(test, reg(&f->key_user, ibmr->lkey, ibmr->lkey, READ_ACCESS),
 				-EINVAL);
-		/* a page list ends at a gap, a list of elements does not */
+		/*
+		 * a region of pages ends at an element that is shorter than its page; a region with
+		 * gaps does not
+		 */
 		sg_pages(f, sg, 2);
 		sg[0].length = 100;
 		sg_dma(&sg[0]);
@@ -367,7 +370,7 @@ static void list_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, reg(&f->key_user, ibmr->lkey, ibmr->lkey, ALL_ACCESS), 0);
 	expect_flat(test, ibmr, flat, n);
 
-	/* an element is one segment, even if it spans pages */
+	/* an element is one segment, even if it has bytes of several pages */
 	KUNIT_EXPECT_EQ(test, seg_at(to_nhca_mr(ibmr), 0, U32_MAX, true, &seg), 0);
 	KUNIT_EXPECT_PTR_EQ(test, seg.addr, (void *)buf + 5);
 	KUNIT_EXPECT_EQ(test, seg.len, 1);

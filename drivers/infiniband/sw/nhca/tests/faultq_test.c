@@ -72,8 +72,8 @@ static void expect_running(struct kunit *test, u32 n)
 }
 
 /*
- * Return: the queue of address space @i. nhca_faultq_get() only compares the pointer to the address
- * space, so the pointer may be invalid.
+ * Return: the queue of address space @i for user @uid (NOBODY: for no user). nhca_faultq_get() only
+ * compares the pointer to the address space, so the pointer may be invalid.
  */
 static struct nhca_faultq *queue(struct kunit *test, u32 i, u32 uid)
 {
@@ -102,7 +102,7 @@ static void finish(struct kunit *test, struct completion *gate, u32 jobs)
 
 /*
  * Processes of one user have much work that does not end. These processes get only the workers of
- * one user, and work of another user runs. After the work may end, all work runs.
+ * one user, and work of another user runs. When the gate lets work end, all work runs.
  */
 static void other_user(struct kunit *test, enum nhca_faultq_kind kind, u32 limit)
 {
@@ -177,7 +177,7 @@ static void turns_test(struct kunit *test)
 	for (i = 0; i <= full; i++)
 		q[i] = queue(test, i, USER);
 	/*
-	 * the first processes use all workers and have more work in the queue; then work of the
+	 * the other processes use all workers and have more work in their queues when work of the
 	 * last process is queued
 	 */
 	for (i = 0; i <= full; i++)

@@ -14,9 +14,9 @@
 #define OWN	4	/* batches in the stack at which a flow pauses */
 #define ALL	16	/* batches of all flows at which all pause */
 #define LOW	8	/* batches of all flows at which waiting flows resume */
-#define LISTED	512	/* flows with packets that a device lists without a search for idle ones */
+#define LISTED	512	/* idle flows are removed from longer lists of a device's flows */
 #define MANY	700
-#define PASSED	16	/* packets that may bypass the waiting flows before one is woken */
+#define PASSED	16	/* packets that bypass the waiting flows before one flow is woken */
 
 /**
  * struct line - flows of a device
@@ -98,7 +98,7 @@ static void line_end(struct line *l)
 	nhca_txq_put(l->q);
 }
 
-/* Return: flows. All but the last flow fill the device, and the last flow waits. */
+/* Return: flows of a device. All flows but the last fill the device, and the last flow waits. */
 static struct line *line_full(struct kunit *test)
 {
 	struct line *l = line_make(test);
@@ -241,7 +241,7 @@ static void flow_last_wakes_all_in_turns_test(struct kunit *test)
 	line_end(l);
 }
 
-/* Freeing an skb gives back exactly the packets that it was charged for. */
+/* When the stack frees an skb, the counts decrease by exactly the packets charged with the skb. */
 static void flow_charge_test(struct kunit *test)
 {
 	struct line *l = line_make(test);
@@ -293,7 +293,7 @@ static void flow_stuck_test(struct kunit *test)
 	line_send(test, l, FLOWS - 1, OWN);
 	KUNIT_EXPECT_TRUE(test, line_blocked(l, FLOWS - 1));
 	line_free(l, FLOWS - 1, OWN);
-	/* a flow whose packets the stack has freed late may send like any other flow */
+	/* flows whose packets the stack has freed after a long time may send like any other flow */
 	for (i = 0; i < FLOWS - 1; i++)
 		line_free(l, i, OWN);
 	for (i = 0; i < FLOWS - 1; i++) {
@@ -330,7 +330,9 @@ static void users_end(struct kunit *test, struct nhca_users *users)
 	nhca_users_destroy(users);
 }
 
-/* The flows of a user have half of the device together, whether the stack frees packets or not. */
+/*
+ * The flows of a user have half of the device together. Stuck packets do not count for this share.
+ */
 static void flow_share_test(struct kunit *test)
 {
 	struct nhca_users *users = users_make(test);
@@ -359,7 +361,8 @@ static void flow_share_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, l->kicked[2], 1);
 	KUNIT_EXPECT_FALSE(test, line_blocked(l, 2));
 	/*
-	 * packets that the stack does not free no longer count for the user's share after a while
+	 * after a while, packets that the stack does not free are stuck, and do not count for the
+	 * share
 	 */
 	line_send(test, l, 0, OWN);
 	KUNIT_EXPECT_TRUE(test, line_blocked(l, 2));
@@ -371,8 +374,8 @@ static void flow_share_test(struct kunit *test)
 }
 
 /*
- * The last eighth of the packets of a device in the stack is for the kernel, and for users with few
- * packets.
+ * The last eighth of the packets that a device may have in the stack is reserved for the kernel and
+ * for users with few packets there.
  */
 static void flow_reserve_test(struct kunit *test)
 {

@@ -102,7 +102,7 @@ static void forget_in_steps(struct kunit *test, u32 start, int polls, int posts)
 	nhca_ring_free(&cq->ring);
 }
 
-/* The entries of other QPs stay complete and in order, at any mix of steps, posts and polls. */
+/* The other QP's entries stay complete and in order, in each mix of steps, posts and polls. */
 static void cq_forget_steps_test(struct kunit *test)
 {
 	static const u32 starts[] = { 0, 0xfffffc01, 0x7ffffc01 };

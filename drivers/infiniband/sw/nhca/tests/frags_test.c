@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: fragments and skbs get memory that nothing else uses at the same time. Memory is used
+ * KUnit: a fragment or skb gets memory that nothing else uses at the same time. Memory is used
  * again after all its users have released it.
  */
 #include <kunit/test.h>

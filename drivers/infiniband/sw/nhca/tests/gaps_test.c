@@ -23,7 +23,7 @@ static struct nhca_gaps *gaps_make(struct kunit *test)
 	return g;
 }
 
-/* As nhca_gaps_give(). */
+/* Call nhca_gaps_give() with a spare gap. Return: as nhca_gaps_give(). */
 static bool give(struct nhca_gaps *g, u64 first, u64 n, u64 *from, u64 *to)
 {
 	struct nhca_gap *spare = nhca_gap_alloc();

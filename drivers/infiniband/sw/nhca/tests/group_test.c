@@ -18,7 +18,7 @@
 #define MCAST_QPN	0xffffff
 #define LEN		20
 
-/* UD QPs with a CQ each; their receives are at offset 512 times their number. */
+/* UD QPs with a CQ each; receives of QP i are at offset 512 * i of the page */
 static struct member {
 	struct nhca_qp *qp;
 	struct nhca_cq *cq;
@@ -92,7 +92,7 @@ static int detach(u32 i, u32 group)
 	return nhca_mcast_detach(members[i].qp, &addr);
 }
 
-/* Return: how often the netdev has joined the group. */
+/* Return: number of times that the netdev has joined the group. */
 static int joined(u32 group)
 {
 	struct in_device *in_dev;
@@ -208,7 +208,7 @@ static void join_test(struct kunit *test)
 }
 
 #if IS_ENABLED(CONFIG_IPV6)
-/* Return: how often the netdev has joined an IPv6 group. */
+/* Return: number of times that the netdev has joined the IPv6 group. */
 static int joined6(const struct in6_addr *group)
 {
 	struct inet6_dev *idev;
@@ -319,8 +319,8 @@ static void many_test(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, attach(1, GROUP(MANY - 1)), 0);
 	KUNIT_EXPECT_EQ(test, groups(test), MANY);
 	/*
-	 * 2.3 on average; the hash key of the fixture is constant, so the result is the same each
-	 * time
+	 * a bucket has 2.3 groups on average; the fixture's hash key is constant, so the result never
+	 * varies
 	 */
 	KUNIT_EXPECT_LE(test, longest(f->dev), 12);
 	expect_members(test, GROUP(0), FIX_QKEY, BIT(0));

@@ -141,7 +141,9 @@ static void guard_privileged_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, guard_pass(skb, guard_sk(ctx->raw), NFPROTO_IPV4), NF_ACCEPT);
 }
 
-/* nhca's own packets have no socket; those of rdma_rxe have a socket of the kernel */
+/*
+ * nhca's own packets have no socket, and rdma_rxe's have a kernel socket, so the hook accepts both
+ */
 static void guard_kernel_test(struct kunit *test)
 {
 	struct guard_ctx *ctx = test->priv;
@@ -158,7 +160,10 @@ static void guard_other_test(struct kunit *test)
 	struct sk_buff *skb = guard_ip4(test, IPPROTO_UDP, NHCA_ROCE_UDP_PORT + 1);
 
 	KUNIT_EXPECT_EQ(test, guard_pass(skb, guard_sk(ctx->user), NFPROTO_IPV4), NF_ACCEPT);
-	/* TCP has its ports at the same offset as UDP, but the hook refuses only UDP */
+	/*
+	 * a TCP header has its ports at the same offset as a UDP header, but the hook refuses only
+	 * UDP
+	 */
 	skb = guard_ip4(test, IPPROTO_TCP, NHCA_ROCE_UDP_PORT);
 	KUNIT_EXPECT_EQ(test, guard_pass(skb, guard_sk(ctx->user), NFPROTO_IPV4), NF_ACCEPT);
 }
@@ -177,8 +182,8 @@ static void guard_ip6_test(struct kunit *test)
 }
 
 /*
- * a program has closed its socket while packets were queued: the hook can no longer check the
- * program's privilege, so it drops the packets
+ * A program has closed its socket while packets were queued: the hook cannot check the program's
+ * privilege any more, so it drops the packets.
  */
 static void guard_closed_test(struct kunit *test)
 {

@@ -32,7 +32,7 @@ static u32 draw_lcg(struct fixture *f, u32 i)
 	return state;
 }
 
-/* a counter multiplied by a bit matrix; xor and shifts compute the product */
+/* a counter multiplied by a matrix of bits, which xor and shifts compute */
 static u32 draw_matrix(struct fixture *f, u32 i)
 {
 	i ^= i << 13;

@@ -137,8 +137,9 @@ static void expect_masked(struct kunit *test, const u8 *packet, unsigned int len
 		invariant += after == before;
 	}
 	/*
-	 * masked with IPv4 and IPv6: UDP checksum and BTH byte 4; the other masked fields are in
-	 * the network header
+	 * masked bits: UDP checksum (16) and BTH byte 4 (8). IPv4: type of service (8), time to
+	 * live (8), header checksum (16). IPv6: flow label and lower half of the traffic class
+	 * (24), hop limit (8)
 	 */
 	KUNIT_EXPECT_EQ(test, invariant, network_len(packet) == 20 ?
 			16 + 8 + 8 + 8 + 16 : 16 + 8 + 24 + 8);

@@ -135,7 +135,7 @@ static void region_open(struct kunit *test, struct job_fixture *f, struct region
 	}
 }
 
-/* Check a PVO by a search in all regions, and inside the region by the page of each byte. */
+/* Check a PVO: search all regions for its key and table, then look for the hole at each byte. */
 static enum nhca_pvo_verdict reference_check(struct job_fixture *f, u32 job, u64 pvo, u32 len,
 					     int access, struct nhca_job_mem **mem)
 {
@@ -182,7 +182,7 @@ static void step_check(struct kunit *test, struct job_fixture *f)
 		return;
 	if (r->length > 1)
 		at = draw(f, r->length);
-	/* near the end, so that the bytes just fit or just do not fit */
+	/* near the end of the region, so that the bytes just fit or exceed it by a few bytes */
 	if (!draw(f, 3))
 		at = r->length - min_t(u64, r->length, len) + draw(f, 3);
 	pvo = nhca_pvo_add(pvo, at);
@@ -240,8 +240,8 @@ static void job_pvo_history(struct kunit *test)
 }
 
 /*
- * Two regions never have the same name (the key and table of their PVOs), even if the next key of
- * the table is still in use.
+ * Two regions never have the same name (the key and table of their PVOs), even if the key that the
+ * table would use next still belongs to another region.
  */
 static void job_mem_names_differ(struct kunit *test)
 {
@@ -265,7 +265,7 @@ static void job_mem_names_differ(struct kunit *test)
 	KUNIT_ASSERT_FALSE(test, IS_ERR(b));
 	KUNIT_EXPECT_EQ(test, nhca_pvo_name(a->pvo), name);
 	KUNIT_EXPECT_NE(test, nhca_pvo_name(b->pvo), name);
-	/* the table skipped the key of @a, because it is in use */
+	/* the table has skipped the key of @a, because @a still uses it */
 	KUNIT_EXPECT_EQ(test, b->tces.key, first);
 	nhca_job_mem_put(a);
 	nhca_job_mem_put(b);
@@ -322,7 +322,7 @@ static void job_mem_bytes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_iter_write(&it, in, 1), -ENODATA);
 	nhca_iter_pvo(&it, f->jobs[1], mem->pvo, 2 * PAGE_SIZE, IB_ACCESS_REMOTE_READ);
 	KUNIT_EXPECT_EQ(test, nhca_iter_read(&it, out, 2 * PAGE_SIZE), 0);
-	/* the range is one byte too long, so not even its first byte is written */
+	/* these bytes end one byte after the region, so not even the first byte is written */
 	nhca_iter_pvo(&it, f->jobs[1], mem->pvo + 1, 2 * PAGE_SIZE, IB_ACCESS_REMOTE_WRITE);
 	KUNIT_EXPECT_EQ(test, nhca_iter_write(&it, out, 1), -EACCES);
 	nhca_iter_pvo(&it, f->jobs[0], mem->pvo, 1, 0);
@@ -407,8 +407,8 @@ static void job_belongs_to_user(struct kunit *test)
 }
 
 /*
- * Regions count for the job's user, who gets at most half of the host's regions. A job of a user
- * with CAP_SYS_RESOURCE has no such limit.
+ * Regions count for the job's user, who gets at most half of the host's regions (NHCA_MAX_JOB_MEM /
+ * 2, which is NHCA_TCE_KEYS / 4). A job of a user with CAP_SYS_RESOURCE has no such limit.
  */
 static void job_mem_of_user(struct kunit *test)
 {
@@ -451,7 +451,10 @@ static void job_mem_of_user(struct kunit *test)
 
 #define MANY_JOBS	20000
 
-/* Many jobs of one user are found as fast as one. A walk over all of them would take 10^8 steps. */
+/*
+ * Each job of a user is found quickly, however many jobs the user has. If a search walked over all
+ * jobs, this test would take more than 10^8 steps.
+ */
 static void job_many(struct kunit *test)
 {
 	struct nhca_job **jobs = kvcalloc(MANY_JOBS, sizeof(*jobs), GFP_KERNEL);

@@ -4,7 +4,7 @@
 
 #include "qp_fixture.h"
 
-#define LOCALS	1500	/* requests without packets that wait for a READ */
+#define LOCALS	1500	/* requests without packets, which complete after a READ */
 #define LENGTH	100
 
 /* Replaces nhca_local_run(): the request succeeds and does nothing. */
@@ -12,7 +12,10 @@ static void local_run(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 }
 
-/* Post a READ and then LOCALS local requests, which wait for its response. The wr_id counts up. */
+/*
+ * Post a READ and then LOCALS local requests, which complete only after its response. wr_id counts
+ * up.
+ */
 static void post_all(struct kunit *test, struct nhca_qp *qp)
 {
 	struct qp_fixture *f = test->priv;
@@ -36,8 +39,8 @@ static void post_all(struct kunit *test, struct nhca_qp *qp)
 		local.wr_id = i;
 		KUNIT_ASSERT_EQ(test, nhca_send_post(qp, &local), 0);
 		/*
-		 * ring the doorbell before a budget is used up. Otherwise the bottom half would
-		 * execute the other requests, perhaps in a thread without the stub.
+		 * ring the doorbell before a budget is used up; otherwise the bottom half would
+		 * execute the remaining requests, perhaps in a thread without the stub
 		 */
 		if (!(i % 100))
 			nhca_send_doorbell(qp);
@@ -48,8 +51,8 @@ static void post_all(struct kunit *test, struct nhca_qp *qp)
 
 /*
  * The response of the READ completes only some of the requests that wait for it: at most
- * NHCA_BUDGET when it arrives, and as many in the requester's pass after it. The others complete
- * later, in order.
+ * NHCA_BUDGET when the response arrives, and as many in the pass of the requester that follows. The
+ * bottom half completes the others in order.
  */
 static void late_done_test(struct kunit *test)
 {
@@ -72,7 +75,9 @@ static void late_done_test(struct kunit *test)
 	local_bh_enable();
 	kfree_skb(skb);
 	KUNIT_EXPECT_GE(test, done, 1);
-	/* one budget for the response, one for the requester's pass after it */
+	/*
+	 * the READ, one budget for the response, and one for the pass of the requester that follows
+	 */
 	KUNIT_EXPECT_LE(test, done, 2 * NHCA_BUDGET + 1);
 
 	for (i = 0; i < 500 && READ_ONCE(cq->prod) < LOCALS + 1; i++)

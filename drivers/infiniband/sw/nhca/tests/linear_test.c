@@ -33,7 +33,7 @@
 
 /**
  * struct fixture - objects that a batch needs
- * @md:    a route through the loopback netdev, which no lookup finds
+ * @md:    a route through the loopback netdev; it is in no routing table
  * @av:    address vector of the packets
  * @hdr:   headers of the current packet
  * @tx:    the current packet
@@ -219,8 +219,8 @@ static void expect_packet(struct kunit *test, const struct fixture *f, const str
 }
 
 /*
- * Add RUN packets, in one run or one by one, and a shorter packet after them. Expect that each
- * packet leaves the stack as it was added.
+ * Add RUN packets, in one run if they have no ICRC, else one by one, and then a shorter packet.
+ * Expect that each packet leaves the stack as it was added.
  */
 static void batch(struct kunit *test, bool v4, bool no_icrc)
 {

@@ -101,8 +101,8 @@ static void live_snapshot_lacks_later_sections(struct kunit *test)
 }
 
 /*
- * An inner section does not end the outer one: the CPU stays in the snapshot until the outer one
- * ends.
+ * An inner section does not end the outer section: the CPU stays in the snapshot until the outer
+ * section has ended.
  */
 static void live_sections_nest(struct kunit *test)
 {
@@ -176,14 +176,14 @@ static void live_seq_wraps(struct kunit *test)
 /* ---- two CPUs ---- */
 
 /**
- * struct live_pair - a thread in live sections (holder), and one that waits for them (waiter)
+ * struct live_pair - a thread in live sections (the holder), and a thread that waits (the waiter)
  * @waiter: CPU of the waiter
- * @turn:  the waiter requests this round
- * @begun: the holder is in the first section of this round
- * @done:  the waiter has waited in this round
- * @data:  written last in the first section, with a plain store
+ * @turn:  round that the waiter has requested
+ * @begun: round in whose first section the holder is
+ * @done:  round in which the wait has ended
+ * @data:  round; written at the end of the first section, with a plain store
  * @early: rounds in which the wait ended before the section
- * @late:  rounds in which the wait did not end during a section that began after it
+ * @late:  rounds in which the wait has not ended during a section that began after the wait
  */
 struct live_pair {
 	int waiter;
@@ -307,7 +307,7 @@ struct live_worker {
 /**
  * struct live_race - workers on all CPUs, and one thread that closes the flag
  * @open:   the flag, like the valid bit of a key
- * @timer:  also waits, in softirq; it may interrupt another wait
+ * @timer:  its function also calls nhca_live_wait(), in softirq, perhaps during another call
  * @waits:  number of waits of @timer
  * @dirty:  number of closes that found bytes written since the previous close
  * @broken: number of closes after which bytes were written
@@ -324,7 +324,7 @@ struct live_race {
 	struct live_worker worker[];
 };
 
-/* let other threads run if there is only one CPU */
+/* let other threads run; on one CPU, even if the scheduler does not need this CPU */
 static void live_let_run(void)
 {
 	if (num_online_cpus() == 1)
@@ -334,7 +334,8 @@ static void live_let_run(void)
 }
 
 /*
- * let workers run after a close; the wakeup of this thread interrupts a worker at any instruction
+ * let workers run after a close; the wakeup of this thread can interrupt a worker at any
+ * instruction
  */
 static void live_let_use(unsigned int round)
 {
@@ -360,7 +361,7 @@ static int live_worker_run(void *arg)
 		}
 		nhca_live_exit();
 		/*
-		 * bottom halves that close keys call nhca_live_wait() too, so a worker calls it
+		 * a bottom half that closes keys calls nhca_live_wait(), so a worker does this too,
 		 * every 64 rounds
 		 */
 		if (!(++n % 64))
@@ -399,7 +400,7 @@ static void live_race_close(struct live_race *race, unsigned int round)
 		broken |= !!memchr_inv(race->worker[i].bytes, LIVE_POISON, LIVE_BYTES);
 	race->dirty += dirty;
 	race->broken += broken;
-	/* the workers may write again; pairs with the check in live_worker_run() */
+	/* the workers may write again; pairs with the READ_ONCE() in live_worker_run() */
 	smp_store_release(&race->open, true);
 }
 

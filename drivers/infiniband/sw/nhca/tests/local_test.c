@@ -221,7 +221,7 @@ static void bind_error_test(struct kunit *test)
 	wqe.mw.new_rkey = mw->ibmw.rkey + 1;
 	wqe.mw.access = IB_ACCESS_REMOTE_READ;
 	post_wqe(f->qp, &wqe);
-	/* a request that fails has a completion even if it is unsignaled */
+	/* a failed request always has a completion, although this one is unsignaled */
 	expect_done(test, 9, IB_WC_BIND_MW, IB_WC_MW_BIND_ERR);
 	KUNIT_EXPECT_FALSE(test, opens(f->qp, wqe.mw.new_rkey, 0));
 	KUNIT_EXPECT_EQ(test, f->qp->state, IB_QPS_ERR);
@@ -271,7 +271,9 @@ static void late_error_test(struct kunit *test)
 	expect_done(test, 1, IB_WC_SEND, IB_WC_WR_FLUSH_ERR);
 	expect_idle(test);
 	KUNIT_EXPECT_EQ(test, fix_sent(f, SEND_ONLY, NULL), 1);
-	/* a region that is not for fast registration stays open */
+	/*
+	 * the invalidate has not closed the region, because the region is not for fast registration
+	 */
 	KUNIT_EXPECT_TRUE(test, opens(f->qp, f->mr->ibmr.rkey, 0));
 }
 

@@ -36,7 +36,10 @@ static u8 *at(u32 off)
 	return (u8 *)page_address(loop->pages) + off;
 }
 
-/* Connect two QPs to each other, and let the first QP recognize that its peer is in this kernel. */
+/*
+ * Connect two QPs to each other. @a and @b then have the state after marked packets have passed
+ * both ways, so @a may use the same-host path.
+ */
 static void introduce(struct nhca_qp *a, struct nhca_qp *b)
 {
 	a->attr.dest_qp_num = b->qpn;
@@ -124,7 +127,7 @@ static void expect_done(struct kunit *test, struct nhca_cq *cq, u64 wr_id, enum 
 	KUNIT_EXPECT_EQ(test, cqe.status, status);
 }
 
-/* Expect that both ends are @npsn packets further than at the beginning, and no lock is held. */
+/* Expect that both ends have advanced by @npsn packets, and that the peer's lock is free. */
 static void expect_psns(struct kunit *test, u32 npsn)
 {
 	struct qp_fixture *f = test->priv;
@@ -189,13 +192,13 @@ static void each(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, loop->peer->rq.ack_due);
 }
 
-/* Requests of every kind and length work on RC. */
+/* SENDs, WRITEs and READs of each length are executed on RC. */
 static void rc_test(struct kunit *test)
 {
 	each(test);
 }
 
-/* Requests of every kind and length work on UC. */
+/* SENDs and WRITEs of each length are executed on UC, which has no READs. */
 static void uc_test(struct kunit *test)
 {
 	pair(test, IB_QPT_UC);
@@ -258,7 +261,9 @@ static void access_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, loop->peer->state, IB_QPS_ERR);
 }
 
-/* Without a receive the peer answers RNR. After the wait the SEND is executed, without packets. */
+/*
+ * Without a receive the peer sends an RNR NAK. After the wait the SEND is executed without packets.
+ */
 static void rnr_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -282,9 +287,10 @@ static void rnr_test(struct kunit *test)
 }
 
 /*
- * The peer refuses a SEND of 2^23 packets, the longest message. The QP counts only NHCA_CWND_MAX
- * packets of it as sent (nhca_loop_refused()), so the QP accepts the RNR NAK. The second SEND waits
- * for the RNR NAK.
+ * The peer refuses a SEND of 2^23 packets, the longest message. The QP counts only the first
+ * NHCA_CWND_MAX packets as sent (nhca_loop_refused()), so it accepts the RNR NAK. If it counted
+ * 2^23 packets, half of all PSNs, it could not tell that the PSN of the RNR NAK is before the next
+ * PSN to send. The second SEND waits for the RNR NAK.
  */
 static void longest_rnr_test(struct kunit *test)
 {
@@ -300,7 +306,7 @@ static void longest_rnr_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->qp->sq.una, FIX_SQ_PSN);
 }
 
-/* ---- requests that are sent as packets instead ---- */
+/* ---- requests that are sent as packets ---- */
 
 /* Post a WRITE, expect that it is sent as a packet, and acknowledge it. */
 static void expect_packet(struct kunit *test, u8 opcode)
@@ -321,11 +327,15 @@ static void expect_packet(struct kunit *test, u8 opcode)
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_SAME_HOST_BYTES), 0);
 }
 
-/* While packets are in flight, requests are sent as packets too, so that none is overtaken. */
+/*
+ * While packets are in flight, a request is sent as a packet too, because it must not overtake
+ * them.
+ */
 static void in_flight_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
 
+	/* the port is down, so the first request is sent as a packet */
 	f->dev->port_state = IB_PORT_DOWN;
 	post(test, IB_WR_RDMA_WRITE, 0, 100, HALF);
 	f->dev->port_state = IB_PORT_ACTIVE;
@@ -344,8 +354,8 @@ static void in_flight_test(struct kunit *test)
 }
 
 /*
- * Packets are used if another CPU runs the peer's responder. The requester does not wait for the
- * lock.
+ * If another CPU runs the peer's responder, packets are used, because the requester does not wait
+ * for the lock.
  */
 static void locked_test(struct kunit *test)
 {
@@ -459,8 +469,9 @@ static void expired_test(struct kunit *test)
 }
 
 /*
- * The same-host path is used only if packets pass in both directions. If a filter refuses only the
- * packets to the peer, those of the peer still arrive, and show that the peer is on this host.
+ * If a filter refuses only the packets to the peer, the packets of the peer still arrive, and show
+ * that the peer is on this host. But the peer's loop_until has expired, because no packet has
+ * reached the peer, so packets are used.
  */
 static void one_way_test(struct kunit *test)
 {
@@ -480,8 +491,8 @@ static void one_way_test(struct kunit *test)
 }
 
 /*
- * An end that only receives may go on using the same-host path: packets of the peer renew
- * loop_until when it is about to expire.
+ * An end that only receives keeps its part of the same-host path open: packets of the peer renew
+ * loop_until when loop_until has expired.
  */
 static void renewal_test(struct kunit *test)
 {
@@ -501,10 +512,16 @@ static void renewal_test(struct kunit *test)
 		h.mark = loop->peer->mark;
 		fix_deliver_skb(test, fix_skb(test, &h, 10, 1));
 		KUNIT_EXPECT_TRUE(test, nhca_peer_same_host(f->qp));
-		/* the renewal costs two route lookups, so it happens only when it is necessary */
+		/*
+		 * loop_until that has not expired is not renewed, because this would cost two route
+		 * lookups
+		 */
 		KUNIT_EXPECT_EQ(test, f->qp->loop_until != before, !i);
 	}
-	/* a packet socket or queueing discipline must see the packets now */
+	/*
+	 * a packet socket or queueing discipline must see the packets from now on, so the path
+	 * closes
+	 */
 	watched = true;
 	f->qp->loop_until = jiffies - 1;
 	fix_post_recv(test, &f->qp->rq.wq, f->mr, 0, 100);
@@ -513,7 +530,9 @@ static void renewal_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, nhca_peer_same_host(f->qp));
 }
 
-/* Atomics, READs that the peer refuses, and rate-limited requests are sent as packets. */
+/*
+ * Atomics, READs that the peer refuses, and requests of a QP with a rate limit are sent as packets.
+ */
 static void packets_test(struct kunit *test)
 {
 	struct ib_qp_attr attr = { .rate_limit = 1000000 };
@@ -563,7 +582,7 @@ static void source_test(struct kunit *test)
 /*
  * A packet without an ICRC that has the mark of the QP with the peer's number lets the QP use the
  * same-host path. A packet has no such effect if it has another mark or an ICRC, if a NIC has
- * verified its checksum, or if its route is watched.
+ * verified its checksum (so it has left a host), or if its route is watched.
  */
 static void found_test(struct kunit *test)
 {
@@ -630,8 +649,8 @@ static void marked(struct kunit *test)
 
 /*
  * While a packet socket or queueing discipline must see the packets, the routes are looked up once
- * in half a second and not for each packet. A reset clears the result, because the next connection
- * may take another route.
+ * in half a second, and not for each packet. A reset clears watched_until, because the next
+ * connection may take another route.
  */
 static void watched_test(struct kunit *test)
 {
@@ -647,7 +666,7 @@ static void watched_test(struct kunit *test)
 	marked(test);
 	KUNIT_EXPECT_TRUE(test, time_after(f->qp->watched_until, before));
 	KUNIT_EXPECT_TRUE(test, time_before(f->qp->watched_until, jiffies + HZ));
-	/* the half second does not end before the test ends it */
+	/* extend the half second, so that it does not end during the test */
 	f->qp->watched_until = jiffies + 1000 * HZ;
 	for (i = 0; i < 4; i++)
 		marked(test);
@@ -662,7 +681,8 @@ static void watched_test(struct kunit *test)
 	marked(test);
 	KUNIT_EXPECT_EQ(test, asked, 2);
 	/*
-	 * nothing has to see the packets any more, and the path opens at the end of the half second
+	 * no packet socket or queueing discipline has to see the packets any more, but the path
+	 * opens only at the end of the half second
 	 */
 	watched = false;
 	marked(test);

@@ -9,7 +9,7 @@
 #define PACKETS		64
 #define QPN		0xffffff
 
-/* number of packets delivered to the group, and of those among them that were out of order */
+/* number of packets delivered to the group, and number of these packets that were out of order */
 static u32 delivered;
 static u32 wrong;
 
@@ -30,7 +30,7 @@ static struct nhca_dev *any_dev(struct nhca_net *nn, int iif)
 	return f->dev;
 }
 
-/* A pass ends after the packet that uses up the budget. Packets are delivered once, in order. */
+/* A pass ends after the packet that uses up the budget. Each packet is delivered once, in order. */
 static void mcast_parts_test(struct kunit *test)
 {
 	const u32 most = DIV_ROUND_UP(NHCA_RX_BUDGET, MEMBERS);

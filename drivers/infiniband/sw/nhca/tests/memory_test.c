@@ -9,8 +9,8 @@
 #define PAGES		5
 
 /*
- * A region with its own pages, which are not contiguous in memory. The bytes of the pages before
- * and after the region show writes outside it.
+ * A region with its own pages, which are usually not contiguous in memory. The bytes of the pages
+ * before and after the region show writes outside the region.
  */
 struct region {
 	struct nhca_mr *mr;
@@ -214,10 +214,13 @@ static void key_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, r->mr->ibmr.lkey, key);
 	KUNIT_EXPECT_EQ(test, r->mr->ibmr.rkey, key);
 
-	/* right index, wrong variant */
+	/*
+	 * the index (the upper 24 bits of the key) is right, the variant (the lower 8 bits) is
+	 * wrong
+	 */
 	for (variant = 1; variant < 256; variant++)
 		KUNIT_EXPECT_EQ(test, try_sge(&f->key_user, key ^ variant, 0x1000, 8, 0), -EACCES);
-	/* wrong index */
+	/* the index is wrong */
 	for (i = 8; i < 32; i++)
 		KUNIT_EXPECT_EQ(test, try_sge(&f->key_user, key ^ BIT(i), 0x1000, 8, 0), -EACCES);
 	KUNIT_EXPECT_EQ(test, try_sge(&f->key_user, 0, 0x1000, 8, 0), -EACCES);
@@ -244,7 +247,7 @@ static void key_test(struct kunit *test)
 	region_free(r);
 }
 
-/* A range of no bytes needs no key, and touches no memory. */
+/* A range of no bytes needs no key, because no memory is accessed. */
 static void zero_length_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;

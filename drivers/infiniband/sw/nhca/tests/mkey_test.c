@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: each key is found until it is removed, also if newer keys have the same low bits. */
+/*
+ * KUnit: each key is found until it is removed, also if a newer key has its entry in keys_recent.
+ */
 #include <linux/vmalloc.h>
 
 #include "regions.h"
 
-/* twice as many keys as the table of recent keys has entries */
+/* twice as many keys as keys_recent, the table of recent keys, has entries */
 #define KEYS		4096
 
 /* Return: the key that a lookup of @key finds, or NULL. */
@@ -44,8 +46,8 @@ static void find_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, i, KEYS);
 	KUNIT_EXPECT_EQ(test, count_found(mks, 0, 1), KEYS);
 	/*
-	 * remove the older keys first: newer keys have taken their entries in the table of recent
-	 * keys
+	 * remove every other key: some are in keys_recent, and newer keys have taken the entries of
+	 * others
 	 */
 	for (i = 0; i < KEYS; i += 2)
 		nhca_mkey_del(&mks[i]);

@@ -167,7 +167,7 @@ static void user_args_test(struct kunit *test)
 	}
 }
 
-/* nhca does not use ibmr.uobject, because after a reregistration it is that of the old region. */
+/* nhca does not use ibmr.uobject, which after a reregistration is the uobject of the old region. */
 static void uobject_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -305,8 +305,8 @@ static void owner_test(struct kunit *test)
 }
 
 /**
- * struct brought - a region whose page is faulted in on demand
- * @mr:    the region, of one page
+ * struct brought - a region on one page, which is faulted in on demand
+ * @mr:    the region
  * @page:  its page; NULL: the page is missing
  * @next:  page that a request would fault in; NULL: the request fails
  * @off:   first byte of the last request
@@ -372,7 +372,7 @@ static int brought_read(const struct fixture *f, u64 off, u8 *byte)
 	return err;
 }
 
-/* A new way of registration needs only a table of functions, and no other code in memory/. */
+/* A new kind of region needs only a table of functions, and no other code in memory/. */
 static void ops_test(struct kunit *test)
 {
 	bool waits = IS_ENABLED(CONFIG_INFINIBAND_ON_DEMAND_PAGING);

@@ -62,7 +62,10 @@ static void move_test(struct kunit *test)
 		{ NULL, 0, 0 },
 		{ NULL, 0, 0 },
 		{ b, IOVA + PAGE_SIZE, 64 },
-		/* an unbind does not check the region */
+		/*
+		 * an unbind (length 0) checks neither region nor address; this address is outside
+		 * the region
+		 */
 		{ b, 1, 0 },
 		{ a, IOVA, 64 },
 	};
@@ -234,8 +237,9 @@ static void regions_test(struct kunit *test)
 /* ---- regions, QPs and windows that are destroyed ---- */
 
 /*
- * A region with bound windows cannot be destroyed. A destroyed QP closes the type 2 windows that it
- * bound, and a destroyed window its binding; other keys stay open.
+ * A region with bound windows cannot be destroyed. The destruction of a QP closes the type 2
+ * windows that the QP has bound, and the destruction of a window closes its key. Other keys stay
+ * open.
  */
 static void ends_test(struct kunit *test)
 {
@@ -274,7 +278,7 @@ static void ends_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, bind(f, mw[2], mr, IOVA, 64, REMOTE), 0);
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, &mr->ibmr), -EBUSY);
 
-	/* a destroyed window closes its binding */
+	/* the destruction of a window closes its key */
 	KUNIT_ASSERT_TRUE(test, get_ref(f, &h, mw[0]->mkey.key, IOVA));
 	KUNIT_ASSERT_TRUE(test, get_ref(f, &h2, mr->mkey.key, IOVA));
 	key = mw[0]->mkey.key;

@@ -2,8 +2,8 @@
 /*
  * KUnit: windows that are bound and closed while other threads use their keys, on all CPUs.
  *
- * The suite checks key revocation: after a key was closed, nobody but the owner reads or changes
- * the memory.
+ * The suite checks key revocation: after a key was closed, only the owner reads or changes the
+ * memory.
  */
 #include <linux/cpumask.h>
 #include <linux/delay.h>
@@ -28,8 +28,8 @@ struct race {
 	struct fixture *f;
 	struct owner *owners;
 	u32 nowners;
-	atomic_t seen;		/* pieces with a secret that a peer read */
-	atomic_t touched;	/* pages that somebody wrote after the close */
+	atomic_t seen;		/* pieces with SECRET that a peer has read */
+	atomic_t touched;	/* pages that a peer has changed after the close */
 	atomic_t moved;		/* pieces that moved */
 	atomic_t refused;	/* pieces that were refused */
 	atomic_t wrong;		/* binds and closes with the wrong result */
@@ -71,7 +71,7 @@ static void owner_expect(struct owner *o, int err)
 		atomic_inc(&o->race->wrong);
 }
 
-/* The key is closed, so nobody else may read or change the page. */
+/* The key is closed, so no peer may read or change the page. */
 static void owner_alone(struct owner *o, int i)
 {
 	memset(o->page[i], SECRET, PAGE_SIZE);
@@ -126,7 +126,10 @@ static int owner_run(void *arg)
 	return 0;
 }
 
-/* Move one piece by key or R_Key reference in a live section. Return: 0 if it moved. */
+/*
+ * Move one piece by key or R_Key reference in a live section. Return: 0 if it has moved, or an
+ * error.
+ */
 static int peer_piece(struct race *r, struct nhca_rkey_ref *h, u32 key, u64 va, u32 off, bool write)
 {
 	u8 buf[CHUNK];
@@ -390,8 +393,8 @@ static void dereg_gone(struct kunit *test, struct dereg *d, unsigned int *busy)
 }
 
 /*
- * Return: true if the race was tested. @gone: deregistrations; @busy: deregistrations that failed
- * with -EBUSY.
+ * Return: true if enough has happened to test the race. @gone: deregistrations; @busy:
+ * deregistrations that failed with -EBUSY.
  */
 static bool dereg_enough(const struct dereg *d, unsigned int gone, unsigned int busy)
 {
@@ -399,7 +402,9 @@ static bool dereg_enough(const struct dereg *d, unsigned int gone, unsigned int 
 	       atomic_read(&d->unbound) > 3;
 }
 
-/* A bind keeps the region registered or fails; after deregistration peers change nothing. */
+/*
+ * A region with a bound window cannot be deregistered. After deregistration, peers change nothing.
+ */
 static void dereg_race_test(struct kunit *test)
 {
 	struct dereg *d = kunit_kzalloc(test, sizeof(*d), GFP_KERNEL);

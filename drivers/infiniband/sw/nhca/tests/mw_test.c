@@ -9,7 +9,6 @@ static void rights_test(struct kunit *test)
 		IB_ACCESS_REMOTE_READ, IB_ACCESS_REMOTE_WRITE, IB_ACCESS_REMOTE_ATOMIC,
 	};
 	struct fixture *f = test->priv;
-	/* windows can grant rights that their region does not */
 	struct nhca_mr *mr = region(test, f->pd, BINDABLE);
 	int t, set, i, access;
 	struct nhca_mw *mw;
@@ -31,7 +30,7 @@ static void rights_test(struct kunit *test)
 			window_free(f, mw);
 		}
 	}
-	/* a bind may name local write, but the window does not grant it */
+	/* a bind may name local write, but the window does not grant this right */
 	mw = window(test, NHCA_MKEY_MW2B);
 	KUNIT_EXPECT_EQ(test, bind(f, mw, mr, IOVA, 64, IB_ACCESS_LOCAL_WRITE), 0);
 	KUNIT_EXPECT_FALSE(test, opens(&f->qp, mw->mkey.key, IOVA, 1, IB_ACCESS_LOCAL_WRITE));
@@ -101,7 +100,8 @@ static void zero_based_test(struct kunit *test)
 
 /*
  * Any QP of the protection domain can use a type 1 window. Only a QP with the number of the QP that
- * bound a type 2 window can use this window; for type 2B it must also be in the protection domain.
+ * bound a type 2 window can use this window. For type 2B this QP must also be in the protection
+ * domain of the window.
  */
 static void key_user_test(struct kunit *test)
 {
@@ -156,7 +156,10 @@ struct wrong {
 #define TYPE_1		1
 #define TYPES_2		6
 
-/* mrs[]: 0 right, 1 other domain, 2 no bind right, 3 no local write, 4 zero-based, 5 closed */
+/*
+ * regions by index in mrs[]: 0 right, 1 other domain, 2 no bind right, 3 no local write, 4
+ * zero-based, 5 closed
+ */
 #define WRITE_RIGHT	IB_ACCESS_REMOTE_WRITE
 #define ATOMIC_RIGHT	(IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC)
 #define WRONG(name, ...) \
@@ -320,7 +323,7 @@ static void refuse_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, bind(f, mw, f->mrs[3], IOVA, 64, IB_ACCESS_REMOTE_READ), 0);
 }
 
-/* The consumer chooses only the variant of the new key; the driver ignores the other bits. */
+/* The consumer chooses only the variant of the new key (8 bits); the driver ignores its index. */
 static void low_byte_test(struct kunit *test)
 {
 	static const u32 above[] = { 0, 0x100, 0xffffff00 };
@@ -349,8 +352,8 @@ static void low_byte_test(struct kunit *test)
 		}
 	}
 	/*
-	 * the driver adds the window's index to the new key, which then equals the present key, so
-	 * the bind fails
+	 * the driver adds the window's index to this variant, and the result is the present key of
+	 * the window, so the bind fails
 	 */
 	mw = f->mws[0];
 	wqe = bind_wqe(mw, mr, IOVA, 64, REMOTE);

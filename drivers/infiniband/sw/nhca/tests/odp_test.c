@@ -324,7 +324,7 @@ static void change_test(struct kunit *test)
 	/* this page gets a TCE without the right to write, although the process may write it */
 	KUNIT_EXPECT_EQ(test, fault(mr, PAGE_SIZE, 1, NHCA_ODP_WRITE), 1);
 
-	/* the other domain may read and write, the old one may do nothing */
+	/* the other domain may read and write; the old domain has no access any more */
 	KUNIT_EXPECT_EQ(test, nhca_mr_change(mr, f->other.pd, ALL_ACCESS), 0);
 	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, addr), -EACCES);
 	KUNIT_EXPECT_EQ(test, peek(&f->other, mr->rkey, addr), 5);

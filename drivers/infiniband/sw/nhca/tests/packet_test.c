@@ -30,7 +30,7 @@ static const u32 lengths[] = {
 	32767, 32768, 32769, 61439, 61440, 61441, LONGEST - 3, LONGEST & ~3U,
 };
 
-/* Run @fn with high-order pages and, if the kernel's switch is accessible, without them. */
+/* Run @fn with high-order pages and, if the driver is built in, also without them. */
 static void with_and_without(struct kunit *test, void (*fn)(struct kunit *test))
 {
 	fn(test);
@@ -249,7 +249,7 @@ static void batch(struct kunit *test, const struct source *s, const struct want 
 		if (!err)
 			b.packets++;
 	}
-	/* the first packet always fits; a packet that does not fit adds nothing */
+	/* the first packet always fits; if a packet does not fit, the batch stays as it was */
 	KUNIT_EXPECT_GT(test, b.packets, 0);
 	KUNIT_EXPECT_TRUE(test, !err || err == -ENOSPC);
 	KUNIT_EXPECT_EQ(test, b.skb->len, b.packets * bytes);

@@ -184,7 +184,7 @@ static void refused_test(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, nhca_iter_page(&it));
 	leave();
 
-	/* the same place in the table, with another key */
+	/* replace an entry by an entry with another key */
 	enter();
 	begin(test, &it, other, 0, NPAGES * PAGE_SIZE, IB_ACCESS_REMOTE_READ);
 	KUNIT_EXPECT_EQ(test, nhca_iter_next(&it, PAGE_SIZE, &seg), 0);

@@ -21,12 +21,11 @@
 /* Pages of the region. */
 enum { SOURCE, RECEIVE, WRITTEN, REST, PAGES };
 #define AT(page, slot)	((page) * PAGE_SIZE + (slot) * SLOT)
-#define CONSTANT	AT(REST, 0)	/* what READs read */
-#define COUNTER		AT(REST, 1)	/* what atomics count */
+#define CONSTANT	AT(REST, 0)	/* source of READs */
+#define COUNTER		AT(REST, 1)	/* target of atomics */
 /*
- * Source and destination of reply @n.  The sources have 64 slots, more than the send queue has
- * entries, so that no reply in progress is overwritten.  The destinations have one slot for each
- * receive.
+ * Source and destination of reply @n. The sources have 64 slots, more than the send queue has
+ * entries, so that no reply in progress is overwritten. There is one destination for each receive.
  */
 #define REPLY_FROM(n)	(AT(REST, 2) + (n) % 64 * REPLY)
 #define REPLY_TO(n)	(AT(REST, 3) + (n) % REPLIES * REPLY)
@@ -48,7 +47,7 @@ struct packet {
  * @rnd:      random numbers
  * @loss:     number of packets in a thousand that are lost; as many are duplicated, and as many
  *         overtaken
- * @caps:     the ends show that they are nhca, and @b replies to each SEND
+ * @caps:     packets have their capability bits, and @b replies to each SEND
  * @n:        number of @packets
  * @packets:  packets on the path
  * @posted:   messages that @a has posted
@@ -56,9 +55,9 @@ struct packet {
  * @sends:    SENDs that were posted
  * @received: messages that @b has received by SEND
  * @receives: receives that @b has posted
- * @expected: number of the message, for each SEND
+ * @expected: for each SEND: number of its message
  * @added:    atomics that were posted
- * @orig:     value of @added at each message
+ * @orig:     for each message that is an atomic: the value that it must return
  * @replies:  replies that @b has posted
  * @replied:  replies that @a has received
  */
@@ -245,7 +244,7 @@ static void check_done(struct kunit *test)
 	}
 }
 
-/* Check the receives, in order. */
+/* Check the messages that the responder has received, in order. */
 static void check_received(struct kunit *test)
 {
 	struct nhca_cqe cqe;
@@ -279,7 +278,7 @@ static void time_out_ack(struct nhca_piggyback *piggyback)
 	local_bh_enable();
 }
 
-/* No packet is on the path, so only timers can detect a loss. Let them expire. */
+/* No packet is on the path, so only timers can detect a loss. Let the timers expire. */
 static void time_out(void)
 {
 	time_out_ack(path->a->piggyback);
@@ -309,7 +308,7 @@ static void step(struct kunit *test)
 {
 	if (path->posted < MESSAGES && path->posted - path->done < SLOTS && !rnd(3))
 		post(test);
-	/* receives are often posted too late, so that there are RNR NAKs */
+	/* receives are often posted too late, so that the responder sends RNR NAKs */
 	if (path->receives - path->received < SLOTS && !rnd(6))
 		fix_post_recv(test, &path->b->rq.wq, path->mr,
 			      AT(RECEIVE, path->receives++ % SLOTS), SLOT);
@@ -335,7 +334,10 @@ static void psns(struct nhca_qp *qp)
 	/* 0: the longest RNR timer */
 	qp->attr.min_rnr_timer = 0;
 	fix_timeout(qp);
-	/* only time_out() lets timers expire */
+	/*
+	 * set the timer to a time after the end of the test, because only time_out() may call its
+	 * function
+	 */
 	mod_timer(&qp->piggyback->timer, jiffies + 1000 * HZ);
 }
 
@@ -441,7 +443,7 @@ static void bad_path_test(struct kunit *test)
 	run(test, 3, 150, false);
 }
 
-/* Lossy path between two nhcas: packets without an ICRC, and replies that carry ACKs. */
+/* Two ends that are nhca, on a lossy path: packets have no ICRC, and replies carry ACKs. */
 static void nhca_path_test(struct kunit *test)
 {
 	run(test, 4, 30, true);

@@ -148,7 +148,7 @@ static void missing_reply_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fix_sent(f, ACK, NULL), NEEDED + 2);
 }
 
-/* A late reply ends the series of quick ones. */
+/* A late reply ends the series of quick replies. */
 static void late_reply_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -162,7 +162,9 @@ static void late_reply_test(struct kunit *test)
 	reply(test, 5000);
 	KUNIT_EXPECT_EQ(test, f->qp->piggyback->quick, 0);
 	KUNIT_EXPECT_EQ(test, f->qp->piggyback->needed, NEEDED);
-	/* the peer sends another request although no reply has been sent for long */
+	/*
+	 * a request of the peer that follows long after an unanswered request ends the series too
+	 */
 	receive(test, i + 1);
 	f->qp->piggyback->quick = 5;
 	now += 5000;

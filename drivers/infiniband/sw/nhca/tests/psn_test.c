@@ -15,7 +15,7 @@ static void psn_add_wraps(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_psn_add(0xffffff, 1), 0);
 	KUNIT_EXPECT_EQ(test, nhca_psn_add(0xffffff, 0xffffff), 0xfffffe);
 	KUNIT_EXPECT_EQ(test, nhca_psn_add(0x800000, 0x800000), 0);
-	/* a step back is 2^24 - 1 steps forward; (u32)-1 is the same, because only 24 bits count */
+	/* PSNs have 24 bits, so 2^24 - 1 steps forward are one step back, and so is (u32)-1 */
 	KUNIT_EXPECT_EQ(test, nhca_psn_add(0, NHCA_PSN_MASK), 0xffffff);
 	KUNIT_EXPECT_EQ(test, nhca_psn_add(0, (u32)-1), 0xffffff);
 	KUNIT_EXPECT_EQ(test, nhca_psn_add(3, (u32)-5), 0xfffffe);
@@ -45,7 +45,7 @@ static void psn_diff_is_signed_distance(struct kunit *test)
 /* The difference of PSNs that are 2^23 apart is negative. */
 static void psn_diff_half_circle(struct kunit *test)
 {
-	/* a PSN that is exactly 2^23 away counts as earlier, from either side */
+	/* a PSN that is exactly 2^23 away counts as earlier, in both directions */
 	KUNIT_EXPECT_EQ(test, nhca_psn_diff(0x800000, 0), -0x800000);
 	KUNIT_EXPECT_EQ(test, nhca_psn_diff(0, 0x800000), -0x800000);
 	KUNIT_EXPECT_EQ(test, nhca_psn_diff(0x7fffff, 0), 0x7fffff);

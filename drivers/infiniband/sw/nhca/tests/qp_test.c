@@ -188,7 +188,7 @@ static void late_packets(struct nhca_qp *qp)
 		ipv6_addr_set_v4mapped(htonl(FIX_DADDR), &rx->ip.saddr);
 		ipv6_addr_set_v4mapped(htonl(FIX_SADDR), &rx->ip.daddr);
 		nhca_cursor_init(&rx->at, rx->skb);
-		/* the packet passed the checks before */
+		/* the packet has passed the checks before the QP was destroyed */
 		kunit_activate_static_stub(test, nhca_rx_refusal, right);
 		local_bh_disable();
 		rcu_read_lock();
@@ -272,7 +272,8 @@ static void number_test(struct kunit *test)
 
 /*
  * A consumer of unsignaled sends may close the key of data that was sent but not acknowledged.
- * A request for the acknowledgment needs no data, nor does a retransmission of this request.
+ * nhca_sq_ackreq() requests the ACK by an empty WRITE, which needs no data. Nor does a
+ * retransmission of this WRITE.
  */
 static void closed_key_test(struct kunit *test)
 {
@@ -295,7 +296,7 @@ static void closed_key_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sent.hdr.dmalen, 0);
 	KUNIT_EXPECT_TRUE(test, sent.hdr.ackreq);
 
-	/* no answer comes, so the timer retransmits */
+	/* no ACK comes, so the timer retransmits */
 	local_bh_disable();
 	fix_age(f->qp, 10 * HZ);
 	nhca_sq_timer(&sq->timer);
@@ -465,10 +466,10 @@ static void event_call_chain_test(struct kunit *test)
 	nhca_rwq_free(&srq->wq);
 }
 
-/* A rate limit also applies to datagrams. */
+/* A rate limit also applies to datagrams: only the first datagram is sent immediately. */
 static void datagram_rate_test(struct kunit *test)
 {
-	struct ib_qp_attr attr = { .rate_limit = 1 };	/* kbit/s: 1,000 bytes in eight seconds */
+	struct ib_qp_attr attr = { .rate_limit = 1 };	/* kbit/s: 1,000 bytes in 8 s */
 	struct qp_fixture *f = test->priv;
 	struct nhca_qp *qp = fix_qp(test, IB_QPT_UD, NULL);
 	struct ib_sge sge = { .length = 1000, .lkey = f->mr->ibmr.lkey };

@@ -19,7 +19,7 @@ static u32 frame_len, frames;
 /* the error with which frame_send() fails; 0: none */
 static int frame_err;
 
-/* Replaces nhca_frame_send(): keeps the frame. */
+/* Replaces nhca_frame_send(): stores the frame. */
 static int frame_send(struct nhca_dev *dev, const struct nhca_who *who, struct nhca_flow *flow,
 		      struct nhca_iter *it, u32 len, struct nhca_fault *fault)
 {
@@ -102,7 +102,7 @@ static void send_error_test(struct kunit *test)
 	} rows[] = {
 		{ 0, ETH_HLEN - 1, 0, IB_WC_LOC_LEN_ERR },
 		{ 0, ETH_HLEN + MTU + VLAN_HLEN + 1, 0, IB_WC_LOC_LEN_ERR },
-		/* the netdev refuses the length, for example because there is no VLAN tag */
+		/* the netdev refuses this length, for example because the frame has no VLAN tag */
 		{ 0, ETH_HLEN + MTU + VLAN_HLEN, -EMSGSIZE, IB_WC_LOC_LEN_ERR },
 		{ PAGE_SIZE, 64, 0, IB_WC_LOC_PROT_ERR },
 		/* the frame is lost on this host, but the request succeeds */
@@ -255,7 +255,7 @@ static void rss_test(struct kunit *test)
 		fix_destroy(&rss->queue[i]);
 }
 
-/* The link work of a rule of fault injection; there are no rules. */
+/* Never called: only a rule of fault injection queues this work item, and there are no rules. */
 static void no_link(struct work_struct *work)
 {
 }
