@@ -25,7 +25,7 @@
 #define PAIR_AH		5		/* address handle of the other end; on end 2: of end 0 */
 #define PAIR_AH_TARGET	6		/* on end 2: address handle of end 1 */
 #define PAIR_QPN	0x1110u		/* QPN of the channel of end 0; end 1 has the next QPN */
-#define PAIR_SEG	1024u		/* bytes in a packet of a transfer, unless a test changes it */
+#define PAIR_SEG	1024u		/* bytes in a packet of a transfer, by default */
 #define PAIR_RCXTS	1024u		/* rCxts in the pool of a device */
 #define PAIR_ORDER	6
 #define PAIR_GUARD	512u		/* bytes before and after the memory of an end */

@@ -319,8 +319,8 @@ static void many_test(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, attach(1, GROUP(MANY - 1)), 0);
 	KUNIT_EXPECT_EQ(test, groups(test), MANY);
 	/*
-	 * a bucket has 2.3 groups on average; the fixture's hash key is constant, so the result never
-	 * varies
+	 * a bucket has 2.3 groups on average; the fixture's hash key is constant, so the result is
+	 * always the same
 	 */
 	KUNIT_EXPECT_LE(test, longest(f->dev), 12);
 	expect_members(test, GROUP(0), FIX_QKEY, BIT(0));

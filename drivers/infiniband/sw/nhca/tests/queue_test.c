@@ -190,8 +190,8 @@ static void nic_sent(struct nic *nic, int n)
 }
 
 /*
- * Packets of a flow take the same queue while any of them is in flight, whatever CPU sends them. On
- * another queue they could overtake each other.
+ * Packets of a flow take the same queue while any of them is in flight, whatever CPU sends them. In
+ * different queues they could overtake each other.
  */
 static void keeps(struct kunit *test, bool stacked)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: half-send reads: the request goes into a frame, exactly once, and the program of the peer
- * answers with packets that are in its work requests.
+ * KUnit: half-send reads: the peer gets the request in a frame, exactly once, and its program
+ * answers. Each packet of the answer is in a work request of this program.
  */
 #include <linux/prandom.h>
 
@@ -9,7 +9,7 @@
 
 #define BOTH		(NHCA_NOTIFY_INITIATOR | NHCA_NOTIFY_TARGET)
 #define PART		NHCA_WR_CH_PART
-#define NAME		0xfeedfacecafef00dull	/* what the reader asks for */
+#define NAME		0xfeedfacecafef00dull	/* remote_pvo of a request; programs read it */
 
 /* Create a channel again, with room for a packet in its work requests. */
 static void remake(struct kunit *test, struct chan *c)
@@ -32,7 +32,7 @@ static int ask_init(struct kunit *test)
 	return err;
 }
 
-/* Post a request for @total bytes; @again: repeat it. */
+/* Post a request for a read of @total bytes. @again: the request is a repetition. */
 static void ask(struct chan *a, u32 tid, u32 total, bool again)
 {
 	struct nhca_rcxt_wr *wr = chan_wqe(a, NHCA_WR_CH_READ)->rcxt;
@@ -45,7 +45,7 @@ static void ask(struct chan *a, u32 tid, u32 total, bool again)
 	chan_bell(a);
 }
 
-/* Expect the frame of a request, and give it back.  Return: the destination of the payload. */
+/* Expect the frame of a request, and release it. Return: PVO of the destination of the payload. */
 static u64 expect_request(struct kunit *test, struct chan *b, u32 tid, u32 total)
 {
 	struct nhca_cqe cqe = chan_expect(test, b, NHCA_WC_CH_FRAME, IB_WC_SUCCESS);
@@ -88,7 +88,7 @@ static struct nhca_rcxt_wr *answer(struct chan *b, u32 tid, u32 total, u32 i, u6
 	return wr;
 }
 
-/* Post packet @i of the answer.  Return: vendor_err of its completion. */
+/* Post packet @i of the answer. Return: vendor_err of its completion (an errno, or 0). */
 static u32 reply(struct kunit *test, struct chan *b, u32 tid, u32 total, u32 i, u64 to, u8 status)
 {
 	answer(b, tid, total, i, to);
@@ -96,7 +96,7 @@ static u32 reply(struct kunit *test, struct chan *b, u32 tid, u32 total, u32 i, 
 	return chan_expect(test, b, NHCA_WC_CH_LOCAL, status).vendor_err;
 }
 
-/* A read of any length gets the bytes that the peer's program sends, and both ends are told. */
+/* A read of any length gets the bytes that the peer's program sends, and completes at both ends. */
 static void ask_bytes(struct kunit *test)
 {
 	static const u32 lengths[] = {
@@ -115,7 +115,7 @@ static void ask_bytes(struct kunit *test)
 		ask(a, i + 1, len, false);
 		chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS);
 		KUNIT_EXPECT_EQ(test, pair_count(test, NHCA_RX_HALF_REQUEST), 1);
-		/* the adapter neither answers nor challenges */
+		/* the peer's receive engine sends nothing, because its program has to answer */
 		pair_settle(test);
 		to = expect_request(test, b, i + 1, len);
 		for (j = 0; j < n; j++)
@@ -134,7 +134,7 @@ static void ask_bytes(struct kunit *test)
 	}
 }
 
-/* A request gets exactly one frame: a repetition of one that has a frame is dropped. */
+/* A request gets exactly one frame: a repetition of a request that has a frame is dropped. */
 static void ask_once(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -156,14 +156,16 @@ static void ask_once(struct kunit *test)
 	reply(test, b, 1, PAIR_SEG, 0, a->end->mem->pvo, IB_WC_SUCCESS);
 	pair_settle(test);
 	chan_expect(test, a, NHCA_WC_CH_READ, IB_WC_SUCCESS);
-	/* the read is complete: there is nothing to ask for */
+	/* the read is complete, so it cannot be requested again */
 	ask(a, 1, PAIR_SEG, true);
 	KUNIT_EXPECT_EQ(test, chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS).vendor_err,
 			EALREADY);
 	KUNIT_EXPECT_EQ(test, pair_count(test, 0), 0);
 }
 
-/* A request that finds the FIFO full is accepted later. */
+/*
+ * A request that finds the FIFO full is dropped. A repetition is accepted when the FIFO has room.
+ */
 static void ask_full_fifo(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -188,7 +190,7 @@ static void ask_full_fifo(struct kunit *test)
 	expect_request(test, b, 9, PAIR_SEG);
 }
 
-/* A request whose completion finds the CQ full is accepted later. */
+/* A request whose completion finds the CQ full is dropped. A repetition is accepted later. */
 static void ask_full_cq(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -213,7 +215,9 @@ static void ask_full_cq(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, chan_idle(b));
 }
 
-/* A request that gets no frame changes nothing if the rCxt has another transfer by then. */
+/*
+ * nhca_rcxt_not_asked() undoes a request that gets no frame, unless the rCxt has another transfer.
+ */
 static void ask_forget(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -229,12 +233,12 @@ static void ask_forget(struct kunit *test)
 	nhca_rcxt_not_asked(rc, &x);
 	KUNIT_EXPECT_EQ(test, (u32)rc->state, (u32)NHCA_RCXT_ANSWERED);
 	KUNIT_EXPECT_EQ(test, rc->tid, 6);
-	/* a fence of the reader stays in force */
+	/* nhca_rcxt_not_asked() does not undo a fence of the reader */
 	nhca_rcxt_fence(&b->ch->rd->pool, rc, &y, &status, &have);
 	nhca_rcxt_not_asked(rc, &y);
 	KUNIT_EXPECT_EQ(test, rc->tid, 6);
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_ask(rc, &y), NHCA_RCXT_STALE);
-	/* a request is accepted while no work request of the channel waits for the rCxt */
+	/* a request is accepted only while no work request of the channel waits for the rCxt */
 	x.tid = 7;
 	nhca_rcxt_want(rc, -EBUSY);
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_ask(rc, &x), NHCA_RCXT_BUSY);
@@ -244,7 +248,7 @@ static void ask_forget(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_ask(rc, &x), NHCA_RCXT_ACCEPT);
 }
 
-/* Packets of an answer that do not fit a request are not sent, and the channel continues. */
+/* A packet of an answer that fits no request fails, and the channel stays in RTS. */
 static void ask_refused(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -276,7 +280,7 @@ static void ask_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, chan_count(b, NHCA_CH_FENCED), 1);
 	KUNIT_EXPECT_EQ(test, reply(test, b, 2, len, 1, to, IB_WC_LOC_QP_OP_ERR), EINVAL);
 	KUNIT_EXPECT_EQ(test, pair_count(test, 0), 0);
-	/* an ordinary read is answered by the adapter alone */
+	/* the driver answers an ordinary read, so a packet of the program is refused */
 	chan_transfer(a, NHCA_WR_CH_READ, 5, len, BOTH);
 	pair_deliver(test);
 	pair_deliver(test);
@@ -327,7 +331,10 @@ static void ask_malformed(struct kunit *test)
 	}
 }
 
-/* A peer cannot turn the request for its program into one for its adapter. */
+/*
+ * A reader drops a challenge for a half-send read. If it followed the challenge, the peer's receive
+ * engine would answer the read, and not the peer's program.
+ */
 static void ask_challenge(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -336,7 +343,7 @@ static void ask_challenge(struct kunit *test)
 
 	ask(a, 1, PAIR_SEG, false);
 	pair_drop(pair_first(test, NHCA_RX_HALF_REQUEST));
-	/* b sends a request of the same tid, which becomes a challenge */
+	/* let b send a request of the same tid, and change this packet to a challenge */
 	ask(b, 1, PAIR_SEG, false);
 	pk = pair_first(test, NHCA_RX_HALF_REQUEST);
 	pk->hdr.opcode = NHCA_RX_READ_CHALLENGE;

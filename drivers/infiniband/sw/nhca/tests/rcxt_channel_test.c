@@ -137,7 +137,7 @@ static void fixture_free(struct fixture *f)
 	nhca_ring_free(&f->cq.ring);
 }
 
-/* Return: a notice or status of the peer about the transfer. */
+/* Return: a notice or status of the peer for transfer @tid. */
 static struct nhca_rx peer_says(const struct fixture *f, u32 tid)
 {
 	return (struct nhca_rx) {

@@ -17,7 +17,7 @@ static void (*meanwhile)(struct chan *a);
 /* true: the channel had completions when the function in @meanwhile returned */
 static bool early;
 
-/* Replaces nhca_rx_copy() once. */
+/* Replaces nhca_rx_copy() once: runs meanwhile() before the copy. */
 static int copy_and_more(struct nhca_rx *rx, struct nhca_iter *it)
 {
 	struct kunit *test = kunit_get_current_test();
@@ -78,7 +78,7 @@ static void flush_waits_for_copy(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, chan_idle(a));
 }
 
-/* After a cancel was flushed, an engine that has not read the error state yet places nothing. */
+/* After a cancel was flushed, a receive engine that has not read the error state places nothing. */
 static void flush_ends_read(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -87,6 +87,7 @@ static void flush_ends_read(struct kunit *test)
 
 	cancel_and_fail(a);
 	chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_WR_FLUSH_ERR);
+	/* so the engine does not detect the error state */
 	WRITE_ONCE(a->ch->reason, NHCA_CH_ERR_NONE);
 	pair_rx(test, pk);
 	WRITE_ONCE(a->ch->reason, NHCA_CH_ERR_MODIFIED);
@@ -147,15 +148,15 @@ static void cancel_and_read(struct chan *a)
 
 	cancel(a);
 	chan_transfer(a, NHCA_WR_CH_READ, 2, LEN, NHCA_NOTIFY_INITIATOR);
-	/* a work request for another rCxt passes both */
+	/* a work request for another rCxt overtakes both */
 	wqe = chan_wqe(a, NHCA_WR_CH_FENCE);
 	wqe->chan.local_rcxt = a->ids[1];
 	chan_bell(a);
 }
 
 /*
- * A cancel and a read that find a copy in progress are executed after it, in their order.  A work
- * request for another rCxt passes both.
+ * A cancel and a read that find a copy in progress are executed after the copy, in their order. A
+ * work request for another rCxt overtakes both.
  */
 static void later_wqes_pass_copy(struct kunit *test)
 {
@@ -166,7 +167,7 @@ static void later_wqes_pass_copy(struct kunit *test)
 	u32 i;
 
 	rx_meanwhile(test, pk, cancel_and_read);
-	/* the fence */
+	/* the fence has completed during the copy */
 	KUNIT_EXPECT_TRUE(test, early);
 	for (i = 0; i < ARRAY_SIZE(order); i++)
 		KUNIT_EXPECT_EQ(test, chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS).wr_id,
@@ -206,7 +207,7 @@ static void cancel_of_waiting(struct kunit *test)
 
 	chan_transfer(b, NHCA_WR_CH_WRITE, 1, LEN, NHCA_NOTIFY_TARGET);
 	rx_meanwhile(test, pair_first(test, NHCA_RX_WRITE), write_and_cancel);
-	/* the packet */
+	/* the packet has completed during the copy */
 	KUNIT_EXPECT_TRUE(test, early);
 	for (i = 0; i < ARRAY_SIZE(order); i++)
 		KUNIT_EXPECT_EQ(test, chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS).wr_id,
@@ -234,8 +235,8 @@ static void write_pages(struct kunit *test, struct chan *a, u32 i)
 }
 
 /*
- * Each cancel waits for the packets that were sent before it, and for no later ones.  Other work
- * requests, also those for its rCxt, pass it.
+ * Each cancel waits for the packets that were sent before it, and for no later packets. Other work
+ * requests, even for the rCxt of the cancel, overtake it.
  */
 static void cancels_wait_for_pages(struct kunit *test)
 {
@@ -255,7 +256,7 @@ static void cancels_wait_for_pages(struct kunit *test)
 	chan_bell(a);
 	KUNIT_EXPECT_TRUE(test, chan_idle(a));
 	KUNIT_EXPECT_EQ(test, a->ch->num_waiting, 2);
-	/* the rCxt of the first cancel */
+	/* a write on the rCxt of the first cancel */
 	chan_transfer(a, NHCA_WR_CH_WRITE, 2, LEN, 0);
 	KUNIT_EXPECT_EQ(test, chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS).wr_id,
 			chan_wr_id(4));
@@ -274,7 +275,9 @@ static void cancels_wait_for_pages(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, a->ch->cons, a->posted);
 }
 
-/* If no more work requests may wait, a cancel still begins, and delays later work requests. */
+/*
+ * If NHCA_CH_WAITING work requests wait, a further cancel begins, but delays later work requests.
+ */
 static void many_cancels(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -324,8 +327,8 @@ static void flush_of_waiting(struct kunit *test)
 }
 
 /*
- * If a fence has ended a peer's write and a CPU still copies its payload, the next transfer begins
- * after this copy.
+ * If a fence has ended a peer's write while a CPU copies payload of this write, the next transfer
+ * begins after the copy.
  */
 static void transfer_waits_for_copy(struct kunit *test)
 {
@@ -351,9 +354,9 @@ static void grace(struct nhca_channel *ch)
 }
 
 /*
- * Release waits for the send engine if a peer has read, even if all packets are sent, because the
- * engine may not have ended yet. A grace period costs time, so release waits for none if the
- * channel has only received.
+ * The release of an rCxt on which a peer has read waits for the send engine, even if all packets
+ * are sent, because the engine may not have ended yet. If the rCxt has only received, the release
+ * waits for no grace period, because this would cost time.
  */
 static void release_waits_for_send_engine(struct kunit *test)
 {

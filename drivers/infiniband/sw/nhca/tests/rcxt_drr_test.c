@@ -464,7 +464,7 @@ static void error_ends_answers(struct kunit *test)
 	many_answers(test, b, 140);
 	av = b->ch->paths[0];
 	KUNIT_ASSERT_NOT_NULL(test, av);
-	/* the path cache has one reference, each answer another one */
+	/* the path cache has one reference, and each answer has another one */
 	KUNIT_EXPECT_EQ(test, refcount_read(&av->ref), 141);
 	local_bh_disable();
 	nhca_channel_set_error(b->ch, NHCA_CH_ERR_DEVICE);
@@ -535,7 +535,10 @@ static void recovery(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_channel_acquire(b->ch, &id, 1), -EIO);
 	pair_rx(test, old);
 	KUNIT_EXPECT_EQ(test, chan_count(b, NHCA_CH_DROP_ERROR), 1);
-	/* a new channel with the same QPN and key does not accept the packet */
+	/*
+	 * a new channel with this QPN has another key; even with this key, the packet finds no
+	 * valid rCxt
+	 */
 	chan_destroy(b);
 	KUNIT_ASSERT_EQ(test, chan_create(b, &cmd), 0);
 	KUNIT_ASSERT_EQ(test, nhca_channel_acquire(b->ch, b->ids, CHAN_IDS), 0);
@@ -554,7 +557,7 @@ static void recovery(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, pair_is(b->end->bytes, 10, 1));
 }
 
-/* A channel that cannot be created leaves nothing behind. */
+/* If a channel cannot be created, nothing of it is left. */
 static void create_fails(struct kunit *test)
 {
 	struct nhca_create_channel_cmd cmd = { .job = PAIR_JOB + 3, .frames = 16 };

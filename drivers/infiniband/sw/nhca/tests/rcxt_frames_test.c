@@ -17,10 +17,10 @@
  * @c:      its channel
  * @tid:    tid of the read
  * @total:  bytes of the read
- * @got:    bit i: packet i has had a frame
+ * @got:    bit i: packet i has a frame
  * @frames: number of frames of the read
  * @done:   number of completions of the read
- * @read:   bit i: the frame with index i was read, but not yet given back
+ * @read:   bit i: the frame with index i was read; frames before @cons are given back
  * @cons:   consumer index of the FIFO
  */
 struct reader {
@@ -34,7 +34,7 @@ struct reader {
 	u32 cons;
 };
 
-/* Post a read of @total bytes into frames, of which it requests those from @from to @to. */
+/* Post a read of @total bytes into frames. It requests the bytes from offset @from to @to - 1. */
 static void post(struct chan *a, u32 tid, u32 total, bool again, u32 from, u32 to)
 {
 	struct nhca_send_wqe *wqe = chan_wqe(a, NHCA_WR_CH_READ);
@@ -120,7 +120,7 @@ static void reader_run(struct kunit *test, struct reader *r, u32 max)
 		KUNIT_EXPECT_EQ(test, cqe.byte_len, r->total);
 		KUNIT_EXPECT_EQ(test, cqe.chan.tid, r->tid);
 		r->done++;
-		/* the completions of all frames were posted before */
+		/* the completions of all frames were posted before, so read all frames */
 		max = U32_MAX;
 	}
 	while (max && chan_poll(r->c, true, &cqe)) {
@@ -133,7 +133,7 @@ static void reader_run(struct kunit *test, struct reader *r, u32 max)
 		KUNIT_EXPECT_EQ(test, r->frames, nhca_rcxt_packets(r->total, PAIR_SEG));
 }
 
-/* A read of any length is a frame for each packet, and touches no memory of the reader. */
+/* A read of any length gets one frame for each packet, and changes no memory of the reader. */
 static void frames_bytes(struct kunit *test)
 {
 	static const u32 lengths[] = {
@@ -175,7 +175,7 @@ static void frames_bytes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, chan_count(a, NHCA_CH_DROP_FIFO), 0);
 }
 
-/* A reader that requests as much as its FIFO has room for loses no packet. */
+/* A reader that requests no more than its FIFO has room for loses no packet. */
 static void frames_window(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -200,13 +200,15 @@ static void frames_window(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, chan_count(a, NHCA_CH_DROP_FIFO), 0);
 	chan_expect(test, b, NHCA_WC_CH_REMOTE_READ, IB_WC_SUCCESS);
 	KUNIT_EXPECT_TRUE(test, chan_idle(a) && chan_idle(b));
-	/* the read is complete: there is nothing to request */
+	/* the read is complete, so no request is sent */
 	post(a, 1, len, true, 0, len);
 	KUNIT_EXPECT_EQ(test, pair_count(test, 0), 0);
 	KUNIT_EXPECT_TRUE(test, chan_idle(a));
 }
 
-/* A packet that finds the FIFO full counts as not received, and its repetition gets a frame. */
+/*
+ * A packet that finds the FIFO full counts as not received; when it is repeated, it gets a frame.
+ */
 static void frames_full_fifo(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -234,7 +236,7 @@ static void frames_full_fifo(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, pair_clear(a->end, 0, 0));
 }
 
-/* A request that is repeated by the network, or replayed, makes the responder send nothing. */
+/* The responder sends nothing for a request that the network repeats or that somebody replays. */
 static void frames_replay(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -272,7 +274,7 @@ static void frames_replay(struct kunit *test)
 	pair_drop(pk);
 }
 
-/* The tid rules of the responder, with several requests at a time. */
+/* The tid rules of the responder, with several requests in execution at a time. */
 static void frames_rules(struct kunit *test)
 {
 	struct nhca_rxeth x = { .tid = 5, .total = 1 << 16, .segment = 1024, .pvo = 77 }, y;
@@ -310,7 +312,7 @@ static void frames_rules(struct kunit *test)
 	/* an ordinary read request of the same tid is another transfer */
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_request(rc, &x), NHCA_RCXT_BUSY);
 
-	/* the notice comes while all of these requests are executed */
+	/* the notice comes while NHCA_RCXT_PARTS requests are in execution */
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_notice(rc, &x), NHCA_RCXT_LATER);
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_frames_may(rc, &x), NHCA_RCXT_DUPLICATE);
 	for (i = 1; i < NHCA_RCXT_PARTS; i++)
@@ -330,7 +332,7 @@ static void frames_rules(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (u32)rc->state, (u32)NHCA_RCXT_ANSWERED);
 }
 
-/* A challenge must fit the kind of the read, and its latest request. */
+/* A challenge is dropped if it does not fit the kind of the read, or its latest request. */
 static void frames_challenge(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -356,7 +358,7 @@ static void frames_challenge(struct kunit *test)
 	pair_settle(test);
 	KUNIT_EXPECT_EQ(test, (u32)chan_rcxt(a, 0)->state, (u32)NHCA_RCXT_DONE);
 
-	/* an ordinary read in progress */
+	/* an ordinary read drops a challenge of a read into frames */
 	chan_transfer(b, NHCA_WR_CH_READ, 2, len, BOTH);
 	pair_deliver(test);
 	pk = pair_first(test, NHCA_RX_READ_CHALLENGE);
@@ -393,7 +395,10 @@ static void frames_kinds(struct kunit *test)
 	pair_rx(test, pk);
 	KUNIT_EXPECT_EQ(test, chan_count(a, NHCA_CH_DROP_UNSOLICITED), 1);
 	pk->hdr.rx.tid = 3;
-	/* packets that cannot be frames are dropped because of their bytes alone */
+	/*
+	 * a header that no packet for a frame can have is refused by the decoder, before the rCxt
+	 * is found
+	 */
 	pk->hdr.rx.pvo = 4;
 	pair_rx(test, pk);
 	KUNIT_EXPECT_EQ(test, pair_dev_count(a->end, NHCA_CNT_RX_BAD_LENGTH), 1);
@@ -413,7 +418,9 @@ static void frames_kinds(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, chan_idle(a));
 }
 
-/* Memory protection of the responder ends the read; a probe tells the reader. */
+/*
+ * A read beyond the responder's memory ends with an error there; a probe reports it to the reader.
+ */
 static void frames_violated(struct kunit *test)
 {
 	struct pair *p = test->priv;

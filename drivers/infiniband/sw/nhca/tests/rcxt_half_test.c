@@ -19,10 +19,10 @@
  * @tid:    tid of the write
  * @total:  bytes of the write
  * @seed:   pattern of its bytes
- * @got:    bit i: packet i has had a frame
+ * @got:    bit i: packet i has a frame
  * @frames: number of frames of the write
- * @done:   number of completions that say that the write is complete
- * @read:   bit i: the frame with index i was read, but not yet given back
+ * @done:   number of completions of the complete write
+ * @read:   bit i: the frame with index i was read; frames before @cons are given back
  * @cons:   consumer index of the FIFO
  */
 struct reader {
@@ -121,7 +121,10 @@ static void reader_run(struct kunit *test, struct reader *r, u32 max)
 	}
 }
 
-/* Post a half-receive write of @total bytes; @again: its packets from @from to @to once more. */
+/*
+ * Post a half-receive write of @total bytes. @again: repeat its packets from offset @from to @to -
+ * 1.
+ */
 static void post(struct chan *a, u32 tid, u32 total, bool again, u32 from, u32 to)
 {
 	struct nhca_send_wqe *wqe = chan_wqe(a, WR_WRITE);
@@ -138,7 +141,7 @@ static void post(struct chan *a, u32 tid, u32 total, bool again, u32 from, u32 t
 	chan_bell(a);
 }
 
-/* A write of any length is a frame for each packet, and touches no memory. */
+/* A write of any length gets one frame for each packet, and changes no memory of the target. */
 static void half_frames(struct kunit *test)
 {
 	static const u32 lengths[] = {
@@ -174,7 +177,9 @@ static void half_frames(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, chan_count(b, NHCA_CH_DROP_FIFO), 0);
 }
 
-/* A packet that finds the FIFO full counts as not received, and its repetition gets a frame. */
+/*
+ * A packet that finds the FIFO full counts as not received; when it is repeated, it gets a frame.
+ */
 static void half_full_fifo(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -233,8 +238,8 @@ static void half_no_fifo(struct kunit *test)
 }
 
 /*
- * A packet that gets no frame may come again and again.  So while a work request of the target's
- * channel waits for the rCxt, packets get no frames.
+ * A packet that gets no frame can be repeated without end, and each time use the rCxt. So while a
+ * work request of the target's channel waits for the rCxt, no packet gets a frame.
  */
 static void half_wanted(struct kunit *test)
 {
@@ -254,8 +259,8 @@ static void half_wanted(struct kunit *test)
 }
 
 /*
- * A packet that gets no frame is missing again, also if the copy of the last other packet ended
- * before.  But if the write was canceled during the copy, it has no bitmap any more.
+ * A packet that gets no frame is missing again, even if the copy of the last other packet ended
+ * before. But if the write was canceled during the copy, the write has no bitmap any more.
  */
 static void half_not_framed(struct kunit *test)
 {
@@ -279,7 +284,9 @@ static void half_not_framed(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, nhca_rcxt_copied(pool, rc, true));
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_payload(pool, rc, &x, false), NHCA_RCXT_DUPLICATE);
 
-	/* more packets than fit into the rCxt */
+	/*
+	 * more packets than fit into the bitmap of the rCxt, so the write has an allocated bitmap
+	 */
 	x.tid = 4;
 	x.total = 100 * PAIR_SEG;
 	KUNIT_ASSERT_EQ(test, nhca_rcxt_payload(pool, rc, &x, false), NHCA_RCXT_ACCEPT);
@@ -344,7 +351,7 @@ static void half_kinds(struct kunit *test)
 	pair_drop(pk);
 	KUNIT_EXPECT_EQ(test, chan_rcxt(b, 0)->missing, 1);
 
-	/* a read of b is not answered by frames */
+	/* a read of b accepts no packets of a half-receive write */
 	chan_transfer(b, NHCA_WR_CH_READ, 3, 2 * PAIR_SEG, BOTH);
 	pair_drop(pair_first(test, NHCA_RX_READ_REQUEST));
 	post(a, 3, 2 * PAIR_SEG, false, 0, 2 * PAIR_SEG);
@@ -385,7 +392,9 @@ static void half_fence(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, chan_idle(a) && chan_idle(b));
 }
 
-/* Packets that cannot be frames are dropped because of their bytes alone. */
+/*
+ * Headers that no packet for a frame can have are refused by the decoder, before the rCxt is found.
+ */
 static void half_wire(struct kunit *test)
 {
 	struct pair *p = test->priv;

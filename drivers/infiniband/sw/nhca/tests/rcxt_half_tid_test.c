@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: tid rules of half transfers. In random histories of events at an rCxt, each answer is
+ * KUnit: tid rules of half transfers. In random histories of events at an rCxt, each result is
  * compared with that of a model: first at the end that has the frames, where several CPUs fill
- * frames at a time; then at the end that peers ask, by requests of all three kinds.
+ * frames at a time; then at the end that gets requests of three kinds: ordinary reads, reads into
+ * frames, and reads that a program answers.
  */
 #include <kunit/test.h>
 #include <linux/prandom.h>
@@ -167,7 +168,7 @@ static void step_payload(struct kunit *test, struct half_fixture *f)
 		read = !read;
 	if (!later && !draw(f, 20))
 		x.half = false;
-	/* other payload that begins a transfer is not for frames */
+	/* skip payload that would begin a transfer without frames */
 	if (x.tid > f->m.tid && !x.half)
 		return;
 	expect(test, f, "payload", nhca_rcxt_payload(&f->pool, f->rc, &x, read),
@@ -267,7 +268,7 @@ static void half_frames_model(struct kunit *test)
 	half_teardown(test, f);
 }
 
-/* ---- the end that peers ask ---- */
+/* ---- the end that gets requests ---- */
 
 static struct nhca_rxeth draw_request(struct half_fixture *f)
 {
@@ -351,7 +352,7 @@ static enum nhca_rcxt_verdict model_notice(struct half_model *m, const struct nh
 	return NHCA_RCXT_ACCEPT;
 }
 
-/* A request for the program, of which the program may not get the frame. */
+/* A request for the program. In one of three cases the program gets no frame with the request. */
 static void step_ask(struct kunit *test, struct half_fixture *f)
 {
 	struct nhca_rxeth x = draw_request(f);
@@ -368,7 +369,7 @@ static void step_ask(struct kunit *test, struct half_fixture *f)
 	nhca_rcxt_not_asked(f->rc, &x);
 	m->kind = NOTHING;
 	m->tid--;
-	/* once more, as if another CPU had been slow: it changes nothing */
+	/* call it again, as a slow CPU may do: the second call changes nothing */
 	nhca_rcxt_not_asked(f->rc, &x);
 }
 
@@ -448,7 +449,7 @@ static void half_requests_model(struct kunit *test)
 	u32 i;
 
 	for (i = 0; i < STEPS; i++) {
-		/* sometimes the engine is slow, and many requests wait */
+		/* at times the send engine is slow, and many requests wait */
 		if (!draw(f, i / 1000 % 8 ? 3 : 300))
 			KUNIT_ASSERT_EQ(test, nhca_rcxt_sent(f->rc, m->tid), model_sent(m));
 		else if (!draw(f, 4))

@@ -100,7 +100,7 @@ static void send_sges(struct chan *a, struct message_mr *m, u32 first, u32 secon
 	chan_bell(a);
 }
 
-/* A message may consist of several pieces of registered memory. */
+/* A message may consist of several SGEs of registered memory. */
 static void message_sges(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -183,11 +183,11 @@ static void message_not_sent(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, chan_count(a, NHCA_CH_SENT_BYTES), 10);
 }
 
-/* ---- queues that are full ---- */
+/* ---- full queues ---- */
 
 /*
- * If the receive FIFO is full, messages are dropped. A frame that is given back takes the next
- * message.
+ * If the receive FIFO is full, messages are dropped. When the program gives a frame back, this
+ * frame takes the next message.
  */
 static void fifo_full(struct kunit *test)
 {
@@ -208,7 +208,7 @@ static void fifo_full(struct kunit *test)
 	pair_settle(test);
 	KUNIT_EXPECT_EQ(test, expect_frame(test, b, 18, 4), 16);
 	KUNIT_EXPECT_EQ(test, chan_count(b, NHCA_CH_DROP_FIFO), 3);
-	/* an impossible consumer index counts as full */
+	/* the FIFO counts as full if the consumer index is impossible */
 	nhca_ring_release(&b->ch->fifo.ring, 100);
 	send_inline(a, 4, 0);
 	pair_settle(test);
@@ -231,7 +231,9 @@ static void fifo_none(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, chan_idle(b));
 }
 
-/* If the CQ is full, the completion is lost and counted, and its frame is used again. */
+/*
+ * If the CQ is full, the completion is dropped and counted, and its frame takes the next message.
+ */
 static void cq_full(struct kunit *test)
 {
 	const struct nhca_create_channel_cmd cmd = { .job = PAIR_JOB, .frames = 16 };

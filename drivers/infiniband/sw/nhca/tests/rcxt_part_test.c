@@ -11,7 +11,7 @@
 #define PART		NHCA_WR_CH_PART
 #define HEADER		sizeof(struct nhca_rcxt_wr)
 
-/* Create the channel of @end again, with room for @inline_data bytes in its work requests. */
+/* Create channel @c again, with room for @inline_data bytes in its work requests. */
 static void remake(struct kunit *test, struct chan *c, u32 inline_data)
 {
 	const struct nhca_create_channel_cmd cmd = { .job = PAIR_JOB, .frames = 16 };
@@ -50,7 +50,7 @@ static struct nhca_send_wqe *part(struct chan *a, u32 tid, u32 total, u32 i)
 	return wqe;
 }
 
-/* Post packet @i of a write.  Return: vendor_err of its completion, which is on this side. */
+/* Post packet @i of a write. Return: vendor_err of its NHCA_WC_CH_LOCAL completion. */
 static u32 post(struct kunit *test, struct chan *a, u32 tid, u32 total, u32 i, u8 status)
 {
 	struct nhca_cqe cqe;
@@ -135,7 +135,9 @@ static void part_is_copied(struct kunit *test)
 	chan_expect(test, a, NHCA_WC_CH_WRITE, IB_WC_SUCCESS);
 }
 
-/* A lost packet is sent again from a work request or from job memory; a repetition does no harm. */
+/*
+ * A lost packet is sent again from a work request or from job memory. A duplicate changes nothing.
+ */
 static void part_lost(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -211,7 +213,7 @@ static void part_refused(struct kunit *test)
 	chan_bell(a);
 	chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, post(test, a, 5, len, 1, IB_WC_LOC_QP_OP_ERR), EINVAL);
-	/* a write that is replaced never completes */
+	/* a write that a write with a higher tid replaces never completes */
 	post(test, a, 10, len, 0, IB_WC_SUCCESS);
 	post(test, a, 11, len, 0, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, post(test, a, 10, len, 1, IB_WC_LOC_QP_OP_ERR), EINVAL);
@@ -249,8 +251,8 @@ static void part_same_tid(struct kunit *test)
 }
 
 /*
- * A part waits while the rCxt answers a read of the peer.  Meanwhile a write on another rCxt is
- * fetched, and the next part of the same write is not.
+ * A part waits while the rCxt answers a read of the peer. During this time a write on another rCxt
+ * is fetched, but the next part of the same write is not.
  */
 static void part_waits(struct kunit *test)
 {
@@ -328,7 +330,7 @@ static void part_malformed(struct kunit *test)
 			wr->notify = BOTH;
 			wr->local_pvo = 0;
 		} else if (i == 17) {
-			/* nor does it fit if the length is near 2^32 */
+			/* payload whose length is near 2^32 does not fit either */
 			wqe = chan_wqe(a, PART);
 			wqe->flags |= NHCA_SEND_INLINE;
 			wqe->inline_len = -4u;
@@ -460,7 +462,10 @@ static void part_random(struct kunit *test)
 				KUNIT_ASSERT_EQ(test, cqe.opcode, NHCA_WC_CH_REMOTE_WRITE);
 				told++;
 			}
-			/* the notice may be lost: the program would probe */
+			/*
+			 * if the notice was lost, a program would send a probe to complete the
+			 * write
+			 */
 			if (told)
 				break;
 		}

@@ -60,7 +60,10 @@ static u32 rnd(u32 below)
 	return prandom_u32_state(&model->rnd) % below;
 }
 
-/* Memory of rCxt @i: the initiator's bytes, and those of the target. Slots never overlap. */
+/*
+ * Return: offset of the slot of rCxt @i in the memory of its initiator or, if @target, of its
+ * target.
+ */
 static u32 slot_at(u32 i, bool target)
 {
 	return (2 * i + target) * SLOT;
@@ -113,7 +116,10 @@ static void begin(struct pair *p, u32 e, u32 i)
 		.total = rnd(8) ? rnd(SLOT / 2) : rnd(65),
 		.seed = model->begun++,
 	};
-	/* a read cannot be retransmitted: with many packets it would never succeed */
+	/*
+	 * a read cannot be retransmitted, so with many packets it would never succeed on a bad
+	 * network
+	 */
 	if (j->opcode == NHCA_WR_CH_READ)
 		j->total %= 4 * j->segment + 1;
 	pair_fill(bytes_of(p, e, i, j, false), j->total, j->seed);
@@ -123,7 +129,7 @@ static void begin(struct pair *p, u32 e, u32 i)
 
 /*
  * A transfer has not completed although no packet is on the wire. The program of a read starts the
- * read again with another tid. The program of a write probes what has arrived.
+ * read again with another tid. The program of a write sends a probe.
  */
 static void ask(struct pair *p, u32 e, u32 i)
 {
@@ -157,7 +163,10 @@ static void again(struct kunit *test, struct pair *p, u32 e, u32 i, const struct
 	for (n = 0; n < nhca_rcxt_packets(j->total, j->segment); n++) {
 		if (frame->status == NHCA_TRANSFER_PARTIAL && frame->data[n / 8] >> n % 8 & 1)
 			continue;
-		/* the send FIFO is full while packets refer to the pages of the write */
+		/*
+		 * stop if the send FIFO is full, because packets still refer to the pages of the
+		 * write
+		 */
 		if (c->posted - c->ch->sq.hdr->cons == nhca_ring_entries(&c->ch->sq))
 			return;
 		wr = request(p, e, i, j, NHCA_WR_CH_WRITE);
@@ -168,7 +177,7 @@ static void again(struct kunit *test, struct pair *p, u32 e, u32 i, const struct
 	}
 }
 
-/* Return: the rCxt of @c with the id of a completion or frame. */
+/* Return: index of the rCxt of @c whose id a completion or frame has. */
 static u32 which(struct kunit *test, struct chan *c, u64 id)
 {
 	u32 i;

@@ -318,7 +318,10 @@ static void rcxt_pool_user_share(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, nhca_rcxt_acquire(&f->pool, 9, &nobody, 1, &id), 0);
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_acquire(&f->pool, 9, &nobody, 1, &id), -ENOSPC);
 
-	/* after releases, the user can acquire one while more than an eighth of the pool is free */
+	/*
+	 * after releases, the user can acquire one rCxt while more than an eighth of the pool is
+	 * free
+	 */
 	while (f->pool.free <= SIZE / 8)
 		nhca_rcxt_release(&f->pool, &a[0], &f->pool.rcxts[a[0].first]);
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_acquire(&f->pool, 7, &a[1], 1, &id), 0);

@@ -11,7 +11,7 @@
 
 /**
  * struct wrong - one wrong field
- * @name:  for messages
+ * @name:  what is wrong, for messages of failed checks
  * @count: enum nhca_channel_counter, or enum nhca_counter with DEVICE
  * @spoil: makes the field wrong
  */
@@ -95,7 +95,7 @@ static void wrong_read_tid(struct pair *p, struct pair_packet *pk)
 	pk->hdr.rx.tid = 6;
 }
 
-/* fields of all kinds of packets; the order of the checks is that of Documentation/rcxt.rst */
+/* fields of all packets, in the order of the checks in Documentation/rcxt.rst */
 static const struct wrong wrong_channel[] = {
 	{ "QPN", DEVICE | NHCA_CNT_RX_NO_QP, wrong_qpn },
 	{ "address", DEVICE | NHCA_CNT_RX_BAD_ADDR, wrong_daddr },

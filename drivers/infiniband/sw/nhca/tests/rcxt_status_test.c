@@ -196,7 +196,7 @@ static void status_too_early(struct kunit *test)
 	pair_rx(test, pk);
 	KUNIT_EXPECT_EQ(test, chan_count(a, NHCA_CH_DROP_BUSY), 1);
 	KUNIT_EXPECT_TRUE(test, chan_idle(a));
-	/* a status with another result, or of another transfer, does not wait */
+	/* a status with another result, or of another transfer, is not dropped */
 	pk->hdr.rx.status = NHCA_RX_ST_NONE;
 	pair_rx(test, pk);
 	chan_expect(test, a, NHCA_WC_CH_FRAME, IB_WC_SUCCESS);
@@ -308,7 +308,7 @@ static void fence_too_late(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, chan_count(b, NHCA_CH_FENCED), 0);
 }
 
-/* A fence has no answer while a CPU copies payload, or the peer's own channel uses the rCxt. */
+/* A fence is dropped while a CPU copies payload, or while the peer's own channel uses the rCxt. */
 static void fence_unanswered(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -335,7 +335,7 @@ static void fence_unanswered(struct kunit *test)
 	rc->state = NHCA_RCXT_IDLE;
 }
 
-/* A fence of a read that is answered ends the answer. */
+/* A fence of a read whose answer is being sent ends the answer. */
 static void fence_ends_answer(struct kunit *test)
 {
 	const u32 total = 100 * PAIR_SEG;

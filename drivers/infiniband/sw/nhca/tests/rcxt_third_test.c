@@ -72,7 +72,7 @@ static void prepare(struct kunit *test)
 	KUNIT_ASSERT_TRUE(test, chan_idle(t.a) && chan_idle(t.b) && chan_idle(t.c));
 }
 
-/* Take a status from the receive FIFO of the manager. */
+/* Expect a frame with @status and @tid in the receive FIFO of the manager, and release it. */
 static void expect_status(struct kunit *test, u8 status, u32 tid)
 {
 	struct chan *c = three(test).c;
@@ -86,7 +86,7 @@ static void expect_status(struct kunit *test, u8 status, u32 tid)
 	nhca_ring_release(&c->ch->fifo.ring, cqe.chan.frame + 1);
 }
 
-/* Probe or fence a peer of the manager.  Return: status of the answer. */
+/* Probe or fence a peer of the manager. Return: status of the answer; U8_MAX if there is none. */
 static u8 ask(struct kunit *test, u8 opcode, struct chan *of, u32 ah_id, u32 tid, u32 total)
 {
 	struct chan *c = three(test).c;
@@ -181,7 +181,7 @@ static void third_forbidden(struct kunit *test)
 	pair_settle(test);
 	expect_status(test, NHCA_TRANSFER_FORBIDDEN, 1);
 	KUNIT_EXPECT_EQ(test, chan_count(t.a, NHCA_CH_DROP_TARGET), 1);
-	/* the refusal has changed nothing, so the same request may come again */
+	/* the refusal has not changed the rCxt, so the request may be repeated */
 	KUNIT_EXPECT_EQ(test, (u32)chan_rcxt(t.a, 0)->tid, 0);
 	KUNIT_EXPECT_EQ(test, target(t.a, NHCA_CHANNEL_TARGET_REVOKE), -ENOENT);
 	KUNIT_EXPECT_EQ(test, target(t.a, NHCA_CHANNEL_TARGET_ALLOW), 0);
@@ -265,7 +265,7 @@ static void third_revoked(struct kunit *test)
 	sent = p->sent;
 	KUNIT_EXPECT_EQ(test, target(t.a, NHCA_CHANNEL_TARGET_REVOKE), 0);
 	pair_settle(test);
-	/* only the status */
+	/* the source sends only the status */
 	KUNIT_EXPECT_EQ(test, p->sent, sent + 1);
 	expect_status(test, NHCA_TRANSFER_FORBIDDEN, 2);
 	KUNIT_EXPECT_EQ(test, (u32)chan_rcxt(t.a, 0)->state, (u32)NHCA_RCXT_IDLE);
@@ -292,7 +292,7 @@ static void third_fenced(struct kunit *test)
 			NHCA_TRANSFER_FENCED);
 	KUNIT_EXPECT_EQ(test, chan_count(t.a, NHCA_CH_FENCED), 1);
 	KUNIT_EXPECT_EQ(test, chan_count(t.b, NHCA_CH_FENCED), 1);
-	/* a repetition of the request is too late */
+	/* after the fence, the source drops a repetition of the request */
 	wr = chan_wqe(t.c, MOVE)->rcxt;
 	wr->tid = 2;
 	wr->total = LONG;
@@ -373,8 +373,8 @@ static void write_on(struct chan *c, u32 i, u32 tid)
 }
 
 /*
- * While a work request waits for an rCxt, those for other rCxts and packets pass it, and those for
- * the same rCxt keep their order.
+ * While a work request waits for an rCxt, work requests for other rCxts overtake it. Work requests
+ * for the same rCxt keep their order.
  */
 static void third_passed(struct kunit *test)
 {
@@ -405,7 +405,9 @@ static void third_passed(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, chan_idle(t.a) && chan_idle(t.c));
 }
 
-/* Many work requests for one rCxt: one waits, the others stay in the FIFO, and all are flushed. */
+/*
+ * Of many work requests for one rCxt one waits, and the others stay in the FIFO. All are flushed.
+ */
 static void third_many_wait(struct kunit *test)
 {
 	struct third t = three(test);
@@ -434,7 +436,7 @@ static void third_many_wait(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, chan_idle(t.a));
 }
 
-/* The program changes a work request that waits: an error of the program. */
+/* If a program changes a work request that waits, the channel fails. */
 static void third_changed(struct kunit *test)
 {
 	struct third t = three(test);
@@ -502,7 +504,7 @@ static void third_repeated(struct kunit *test)
 	chan_expect(test, t.c, NHCA_WC_CH_MOVE, IB_WC_SUCCESS);
 	KUNIT_EXPECT_TRUE(test, pair_is(t.b->end->bytes, 10 * PAIR_SEG - 3, 3));
 	KUNIT_EXPECT_TRUE(test, pair_clear(t.b->end, 0, 10 * PAIR_SEG - 3));
-	/* the transfer is complete: there is nothing to repeat */
+	/* the transfer is complete, so no repetition is sent */
 	wr = chan_wqe(t.c, MOVE)->rcxt;
 	wr->tid = 2;
 	wr->total = 10 * PAIR_SEG - 3;
@@ -516,7 +518,10 @@ static void third_repeated(struct kunit *test)
 	pair_drop(first);
 }
 
-/* Memory of the source is deregistered in the middle of a transfer. */
+/*
+ * If memory of the source is deregistered during a transfer, the transfer ends with an error
+ * status.
+ */
 static void third_deregistered(struct kunit *test)
 {
 	struct third t = three(test);
@@ -534,7 +539,7 @@ static void third_deregistered(struct kunit *test)
 	t.a->end->mem = NULL;
 	nhca_job_mem_put(mem);
 	pair_settle(test);
-	/* only the status */
+	/* the source sends only the status */
 	KUNIT_EXPECT_EQ(test, p->sent, sent + 1);
 	expect_status(test, NHCA_TRANSFER_PROT_ERR, 3);
 	KUNIT_EXPECT_EQ(test, t.a->access, 1);
@@ -548,7 +553,10 @@ static void third_deregistered(struct kunit *test)
 	t.a->end->mem = NULL;
 }
 
-/* Memory of the target is deregistered. */
+/*
+ * If memory of the target is deregistered, the target places nothing more, and a probe reports
+ * this.
+ */
 static void third_target_deregistered(struct kunit *test)
 {
 	struct third t = three(test);
@@ -586,7 +594,9 @@ static struct pair_packet *record(struct kunit *test, const struct pair_packet *
 	return copy;
 }
 
-/* Requests, payload and notices that were valid once are dropped after the transfer. */
+/*
+ * Requests, payload and notices of a transfer that has completed are dropped when they come again.
+ */
 static void third_replayed(struct kunit *test)
 {
 	struct pair_packet *req, *data, *notice;
@@ -614,7 +624,7 @@ static void third_replayed(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, pair_clear(t.b->end, 0, 0));
 		if (i)
 			continue;
-		/* once again after a recovery of all devices, when other rCxts were acquired */
+		/* once again after a recovery of all devices, which has failed the channels */
 		nhca_rcxt_recover(t.a->end->dev, NHCA_CH_ERR_RECOVERED);
 		nhca_rcxt_recover(t.b->end->dev, NHCA_CH_ERR_RECOVERED);
 		nhca_rcxt_recover(t.c->end->dev, NHCA_CH_ERR_RECOVERED);
@@ -625,7 +635,7 @@ static void third_replayed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, chan_count(t.a, NHCA_CH_DROP_ERROR), 2);
 }
 
-/* One wrong field in a request: the source sends no payload. */
+/* If one field of a request is wrong, the source sends no payload. */
 static void third_forged_request(struct kunit *test)
 {
 	struct pair_packet *pk, *good;
@@ -683,7 +693,7 @@ static void third_forged_request(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, pair_clear(t.b->end, 0, 0));
 }
 
-/* A request without a token gets a challenge that is as long as the request, and nothing else. */
+/* A request from an address that its token does not validate gets a challenge, and no payload. */
 static void third_unverified(struct kunit *test)
 {
 	struct third t = three(test);
@@ -736,7 +746,7 @@ static void third_forged_payload(struct kunit *test)
 		pair_rx(test, pk);
 		KUNIT_EXPECT_EQ(test, chan_count(t.b, NHCA_CH_DROP_MANAGER), i + 1);
 	}
-	/* IPv6, although the packet is IPv4 */
+	/* an IPv6 address of the manager, in an IPv4 packet */
 	memset(pk->hdr.rx.gid, 0x20, sizeof(pk->hdr.rx.gid));
 	pair_rx(test, pk);
 	KUNIT_EXPECT_EQ(test, chan_count(t.b, NHCA_CH_DROP_MANAGER), i + 1);
@@ -744,7 +754,10 @@ static void third_forged_payload(struct kunit *test)
 	ipv6_addr_set_v4mapped(htonl(t.c->end->addr), (struct in6_addr *)pk->hdr.rx.gid);
 	pair_deliver(test);
 	pk = pair_first(test, NHCA_RX_NOTICE);
-	/* another rCxt than that of the target */
+	/*
+	 * these notices have another rCxt than that of the target, are of another kind, or have
+	 * another tid
+	 */
 	pk->hdr.rx.src_rcxt.index++;
 	pair_rx(test, pk);
 	pk->hdr.rx.src_rcxt.index--;
@@ -759,7 +772,9 @@ static void third_forged_payload(struct kunit *test)
 	chan_expect(test, t.c, NHCA_WC_CH_MOVE, IB_WC_SUCCESS);
 }
 
-/* Segment and sizes at their limits. */
+/*
+ * The source accepts the longest segment that fits its MTU, and reports a longer one as too long.
+ */
 static void third_limits(struct kunit *test)
 {
 	struct third t = three(test);
@@ -784,7 +799,10 @@ static void third_limits(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, chan_idle(t.c));
 	}
 	KUNIT_EXPECT_EQ(test, chan_count(t.a, NHCA_CH_DROP_SEGMENT), 1);
-	/* the kernel chooses a segment that fits */
+	/*
+	 * without a segment in the work request (0), the kernel chooses the longest segment that
+	 * fits
+	 */
 	wr = chan_wqe(t.c, MOVE)->rcxt;
 	wr->tid = 4;
 	wr->total = 100;
@@ -839,7 +857,7 @@ static void third_same_host(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, pair_is(t.a->end->bytes + 4 * PAIR_SEG, 3 * PAIR_SEG, 7));
 	KUNIT_EXPECT_EQ(test, chan_count(t.a, NHCA_CH_DROP_BUSY) +
 			chan_count(t.a, NHCA_CH_DROP_MISMATCH), 3);
-	/* manager and source have the same rCxt */
+	/* a transfer fails if manager and source have the same rCxt */
 	wqe = chan_wqe(t.a, MOVE);
 	wqe->chan.remote_rcxt = wqe->chan.local_rcxt;
 	to = (void *)(wqe->rcxt + 1);

@@ -29,7 +29,7 @@ static const u8 third_bytes[] = {
 	0x71, 0x72, 0x73, 0x74, 0x81, 0x82, 0x83, 0x84,	/* part, number */
 };
 
-/* All fields are decoded from and encoded to their bytes. */
+/* All fields are decoded from the right bytes, and are encoded to the same bytes. */
 static void third_known_bytes(struct kunit *test)
 {
 	static const u8 opcodes[] = { NHCA_RX_THIRD_REQUEST, NHCA_RX_THIRD_CHALLENGE };
@@ -269,7 +269,10 @@ static void third_notice(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_notice(&rc, &x), NHCA_RCXT_UNSOLICITED);
 }
 
-/* Manager: begin, repeat, challenge, cancel. */
+/*
+ * The manager begins a transfer, repeats the request, accepts only the latest challenge, and
+ * cancels.
+ */
 static void third_manager(struct kunit *test)
 {
 	struct nhca_rcxt_pool pool = {};
@@ -305,8 +308,8 @@ static void third_manager(struct kunit *test)
 }
 
 /*
- * A write does not accept payload of a third-party transfer, nor the reverse. A fence waits for the
- * engine.
+ * A third-party transfer does not accept payload of a write. A fence is not answered while the send
+ * engine makes packets of the transfer.
  */
 static void third_payload_and_fence(struct kunit *test)
 {

@@ -21,7 +21,7 @@
  * @wrote:  packets may refer to pages of a write that is not complete
  * @copying: number of copies in progress
  * @copies: number of packets of each copy
- * @what:   kind of the transfer; NOTHING: no transfer, or one that is over
+ * @what:   kind of the transfer; NOTHING: none has begun, or it has ended
  * @tid:    tid of the latest transfer
  * @total:  bytes of the transfer
  * @segment: payload of its packets in bytes
@@ -562,7 +562,7 @@ static void rcxt_tid_history(struct kunit *test)
 	}
 	for (i = 0; i < ARRAY_SIZE(f->verdicts); i++)
 		KUNIT_EXPECT_GT_MSG(test, f->verdicts[i], 10, "too few of verdict %u", i);
-	/* the others are not states of an rCxt */
+	/* the other statuses do not depend on the state of an rCxt */
 	for (i = 0; i <= NHCA_RX_ST_FENCED; i++)
 		KUNIT_EXPECT_GT_MSG(test, f->statuses[i], 10, "too few of status %u", i);
 	KUNIT_EXPECT_GT(test, f->completions, 100);
@@ -583,7 +583,7 @@ static void rcxt_tid_history(struct kunit *test)
 
 /*
  * Each packet of a transfer is placed once, and the transfer completes once, with its last packet.
- * Every packet arrives two to four times, in random order, between packets of the previous
+ * Each packet arrives twice or more, partly in random order, and between packets of the previous
  * transfer. Up to eight CPUs copy at a time.
  */
 static void rcxt_tid_placed_once(struct kunit *test)
@@ -624,7 +624,7 @@ static void rcxt_tid_placed_once(struct kunit *test)
 		}
 		KUNIT_ASSERT_EQ(test, copying, 0);
 		KUNIT_ASSERT_NULL(test, memchr_inv(seen, 1, n));
-		/* all packets once more */
+		/* all packets arrive once more */
 		x.tid = tid;
 		for (i = 0; i < n; i++) {
 			x.offset = i * SEGMENT;
@@ -688,8 +688,8 @@ static void rcxt_tid_maps_user_share(struct kunit *test)
 }
 
 /*
- * While a work request of the channel waits for the rCxt, peers begin nothing on it.  Otherwise
- * peers could keep the work request waiting forever.
+ * While a work request of the channel waits for the rCxt, peers cannot begin transfers on the rCxt.
+ * Otherwise peers could keep the work request waiting forever.
  */
 static void rcxt_tid_wanted(struct kunit *test)
 {
@@ -751,8 +751,8 @@ static enum hrtimer_restart other_begins(struct hrtimer *timer)
 }
 
 /*
- * A user asks for more bitmaps than it may have, all the time.  The refused requests count not even
- * for a moment: another user always gets its share.
+ * A user requests more bitmaps than the user may have, without a pause. The refused requests are
+ * not charged, not even for a moment, so another user always gets a bitmap.
  */
 static void rcxt_tid_maps_refused(struct kunit *test)
 {

@@ -73,7 +73,9 @@ static void token_expires(struct kunit *test)
 	}
 }
 
-/* The cache returns the token that a host has sent, or none, but never that of another host. */
+/*
+ * The cache returns the token that a host has sent, or none, but never the token of another host.
+ */
 static void token_cache(struct kunit *test)
 {
 	struct nhca_tokens *t = tokens_new(test);
