@@ -23,7 +23,7 @@ struct field {
 
 /**
  * struct row - a work request
- * @name:   for messages
+ * @name:   name of the row, for messages of failed checks
  * @opcode: its opcode; the other fields are those of wqe()
  * @set:    fields that are changed
  */
@@ -45,7 +45,7 @@ struct row {
 #define AGAIN			WR1(flags, NHCA_RCXT_WR_RETRANSMIT)
 /* no channel owns this rCxt */
 #define NOT_OURS		SET8(chan.local_rcxt, 700)
-/* the last byte of a table */
+/* offset of the last byte of a table */
 #define LAST			NHCA_PVO_OFFSET_MASK
 
 static const struct row malformed[] = {

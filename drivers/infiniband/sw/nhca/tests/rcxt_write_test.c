@@ -42,7 +42,7 @@ static void expect_written(struct kunit *test, struct chan *a, u32 i, u32 tid, u
 	expect_rcxt(test, &cqe, a->peer->ids[0], tid);
 }
 
-/* Post a retransmission: bytes @from to @to of a write of @total bytes. */
+/* Post a retransmission: the bytes @from to @to - 1 of a write of @total bytes. */
 static void again(struct chan *a, u32 tid, u32 total, u32 from, u32 to, u8 notify)
 {
 	struct nhca_rcxt_wr *wr = chan_wqe(a, WR_WRITE)->rcxt;
@@ -56,7 +56,7 @@ static void again(struct chan *a, u32 tid, u32 total, u32 from, u32 to, u8 notif
 	chan_bell(a);
 }
 
-/* A write of any length places its bytes and no other ones, and each side gets one completion. */
+/* A write of any length places its bytes and no other bytes, and each side gets one completion. */
 static void write_bytes(struct kunit *test)
 {
 	static const u32 lengths[] = {
@@ -127,7 +127,10 @@ static void write_notifies(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, chan_count(b, NHCA_CH_SENT_PACKETS), 2);
 }
 
-/* Packets may arrive in any order and twice. Each byte is placed once, and the write ends once. */
+/*
+ * Packets may arrive in any order and twice: each byte is placed once, and the write completes
+ * once.
+ */
 static void write_any_order(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -165,8 +168,8 @@ static void write_any_order(struct kunit *test)
 }
 
 /*
- * A write with a lost packet does not complete. The write completes when the program has sent only
- * the lost packet again.
+ * A write with a lost packet does not complete. After the program has sent this packet again, the
+ * write completes.
  */
 static void write_lost_packet(struct kunit *test)
 {
@@ -193,7 +196,7 @@ static void write_lost_packet(struct kunit *test)
 	cqe = chan_expect(test, a, NHCA_WC_CH_WRITE, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, cqe.wr_id, chan_wr_id(0));
 	KUNIT_EXPECT_TRUE(test, pair_is(b->end->bytes, len, 1));
-	/* the write is complete: there is nothing to send again */
+	/* the write is complete, so no packet is sent again */
 	again(a, 1, len, 0, len, BOTH);
 	cqe = chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, cqe.vendor_err, EALREADY);
@@ -265,7 +268,10 @@ static void write_batches(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pair_dev_count(b->end, NHCA_CNT_RCVD_PKTS), 22);
 }
 
-/* A run that leaves the region places the packets before its end, and the write never completes. */
+/*
+ * If a batch extends beyond the region, its packets inside are placed, and the write never
+ * completes.
+ */
 static void write_batch_beyond_region(struct kunit *test)
 {
 	const u32 start = PAIR_BYTES - 5 * PAIR_SEG - 10;
@@ -286,7 +292,7 @@ static void write_batch_beyond_region(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, pair_is(b->end->bytes + start, 5 * PAIR_SEG, 1));
 	KUNIT_EXPECT_TRUE(test, pair_clear(b->end, start, start + 5 * PAIR_SEG));
 	KUNIT_EXPECT_EQ(test, chan_count(b, NHCA_CH_DROP_PVO_RANGE), 1);
-	/* the rest of the batch and the next batch are packets of a transfer that has failed */
+	/* the rest of the batch and the next batch are dropped, because the transfer has failed */
 	pair_settle(test);
 	KUNIT_EXPECT_EQ(test, chan_count(b, NHCA_CH_DROP_ABORTED), 4);
 	KUNIT_EXPECT_EQ(test, chan_count(b, NHCA_CH_RECEIVED_PACKETS), 10);
@@ -320,7 +326,10 @@ static void write_waits_for_pages(struct kunit *test)
 	pair_rx(test, list_last_entry(&p->wire, struct pair_packet, list));
 	KUNIT_EXPECT_FALSE(test, chan_poll(a, false, &(struct nhca_cqe) {}));
 	KUNIT_EXPECT_EQ(test, (u32)chan_rcxt(a, 0)->state, (u32)NHCA_RCXT_RELEASING);
-	/* a retransmission waits as well, and finds that the write is complete */
+	/*
+	 * a retransmission waits as well; then it completes with EALREADY, because the write is
+	 * complete
+	 */
 	again(a, 1, 2 * PAIR_SEG, 0, 2 * PAIR_SEG, BOTH);
 	KUNIT_EXPECT_EQ(test, a->ch->sq.hdr->cons, 1);
 	pair_drop(list_first_entry(&first->list, struct pair_packet, list));
@@ -375,7 +384,7 @@ static void writes_wait_for_pages(struct kunit *test)
 		pair_drop(notice);
 	}
 	forget(a, 1);
-	/* a reference is released only when all earlier ones are */
+	/* a reference is released only when all earlier references are released */
 	pair_drop(data[2]);
 	pair_drop(data[1]);
 	KUNIT_EXPECT_TRUE(test, chan_idle(a));
@@ -424,7 +433,7 @@ static void write_notice_stops_packets(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, chan_idle(a) && chan_idle(b));
 }
 
-/* While the stack holds too many packets, a channel pauses; it continues when they are freed. */
+/* A channel pauses while the stack holds too many packets, and continues when packets are freed. */
 static void write_back_pressure(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -579,7 +588,10 @@ static void cancel_while_sent(struct kunit *test)
 	}
 }
 
-/* A write that replaces another on its rCxt begins only after the earlier one is sent. */
+/*
+ * A write that replaces a write on its rCxt begins only after all packets of the earlier one are
+ * sent.
+ */
 static void write_waits_for_rcxt(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -595,7 +607,7 @@ static void write_waits_for_rcxt(struct kunit *test)
 	expect_local(test, a, 1, 2);
 	KUNIT_EXPECT_EQ(test, pair_first(test, NHCA_RX_WRITE)->hdr.rx.total, 10);
 	pair_settle(test);
-	/* the notice of the replaced write arrives too late to complete this write */
+	/* the notice of the replaced write comes too late to complete the replaced write */
 	KUNIT_EXPECT_EQ(test, chan_count(a, NHCA_CH_DROP_STALE), 1);
 	chan_expect(test, b, NHCA_WC_CH_REMOTE_WRITE, IB_WC_SUCCESS);
 	expect_written(test, a, 1, 2, 10);

@@ -52,7 +52,7 @@ static void refuse(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, f->qp->state, IB_QPS_ERR);
 }
 
-/* A peer that has lost the READ response, the NAK or both gets a NAK with the PSN that it needs. */
+/* A peer that has lost the READ response or the NAK gets a NAK with the PSN that it expects. */
 static void retransmitted_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;

@@ -117,7 +117,7 @@ static void fail_later_test(struct kunit *test)
 	struct sent sent;
 
 	KUNIT_ASSERT_EQ(test, fix_post_rdma(f->qp, f->mr, IB_WR_SEND, 0, 10, 0, 0), 0);
-	/* a request outside the region */
+	/* a SEND from outside the region */
 	KUNIT_ASSERT_EQ(test, fix_post_rdma(f->qp, f->mr, IB_WR_SEND, PAGE_SIZE, 10, 0, 0), 0);
 	nhca_send_doorbell(f->qp);
 	KUNIT_EXPECT_EQ(test, decide(f->qp, 1), NHCA_SQ_FAIL_LATER);
@@ -443,7 +443,7 @@ static void timeouts_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->qp->state, IB_QPS_ERR);
 }
 
-/* All requests are unsignaled: the timer requests their ACK, which does not count as a retry. */
+/* If all requests are unsignaled, the timer requests their ACK, which does not count as a retry. */
 static void timer_ackreq_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -464,8 +464,7 @@ static void timer_ackreq_test(struct kunit *test)
 }
 
 /*
- * In SQD the requester requests an ACK of the last packets, and IB_EVENT_SQ_DRAINED follows this
- * ACK.
+ * In SQD the requester requests an ACK of the last packets. The drain ends when this ACK arrives.
  */
 static void drain_ackreq_test(struct kunit *test)
 {

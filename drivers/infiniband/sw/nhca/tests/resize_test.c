@@ -27,7 +27,9 @@ static int resize_again_and_again(void *arg)
 	return 0;
 }
 
-/* No completion is lost, and no thread copies from a ring that the other one has freed. */
+/*
+ * No completion is lost, and no thread copies from a ring that the other thread has freed (KASAN).
+ */
 static void two_threads_test(struct kunit *test)
 {
 	struct resizer r[2] = {

@@ -21,7 +21,7 @@ static struct sk_buff *message(struct kunit *test)
 	return msg;
 }
 
-/* A QP that is destroyed shows no state; one that exists shows its state. */
+/* A QP that exists shows its state, and a destroyed QP shows no state. */
 static void qp_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -82,7 +82,7 @@ static void srq_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, res.posted, 0);
 }
 
-/* Let a user have its share of a pool. */
+/* Charge a user with the whole share that the user may have of a pool. */
 static void take_share(struct kunit *test, struct nhca_user *user, enum nhca_pool pool, long n)
 {
 	KUNIT_ASSERT_EQ(test, nhca_pool_charge(user->users, user, pool, n), 0);
@@ -143,7 +143,7 @@ static void rd_atomic_test(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, nhca_query_device(ibdev, &ibdev->attrs, &udata), 0);
 	KUNIT_EXPECT_GE(test, ibdev->attrs.max_qp_rd_atom, 1);
 	KUNIT_EXPECT_LE(test, ibdev->attrs.max_qp_rd_atom, NHCA_MAX_RD_ATOM);
-	/* not the value of the parameter */
+	/* store another number than that of the module parameter */
 	ibdev->attrs.max_qp_rd_atom++;
 	KUNIT_ASSERT_EQ(test, nhca_query_device(ibdev, &attr, &udata), 0);
 	KUNIT_EXPECT_EQ(test, attr.max_qp_rd_atom, ibdev->attrs.max_qp_rd_atom);
