@@ -57,7 +57,10 @@ static struct nhca_hdr request(struct kunit *test, u8 opcode, u32 psn, u64 va, u
 	return h;
 }
 
-/* Expect that the newest packet is an AETH with @syndrome for request @psn. */
+/*
+ * Expect that the newest packet is an acknowledgment for request @psn, and that its AETH has
+ * @syndrome.
+ */
 static void expect_aeth(struct kunit *test, u8 syndrome, u32 psn, const char *what)
 {
 	struct qp_fixture *f = test->priv;
@@ -78,12 +81,13 @@ static const struct refusal {
 	int access;
 	u64 va;
 	u32 len, payload;
+	/* no_resources: the QP has no responder resources for the request */
 	bool other_key, no_resources;
 	u8 type, level;
-	/* bytes of the receive that is posted; 0: none */
+	/* bytes of the receive that is posted; 0: no receive is posted */
 	u32 receive;
 	u8 nak;
-	/* status of the receive; IB_WC_SUCCESS: the receive is not used */
+	/* status of the receive; IB_WC_SUCCESS: the request has not used the receive */
 	enum ib_wc_status status;
 } refusals[] = {
 	{ "WRITE not allowed", OP(WRITE_ONLY), MAY_R, 0, 8, 8, .nak = NAK(INVALID_REQ) },
@@ -132,7 +136,7 @@ static const struct refusal {
 	  .nak = NAK(INVALID_REQ) },
 	{ "FLUSH of a reserved level", OP(FLUSH), GLOBAL, 0, 8, .type = NHCA_FETH_GLOBAL,
 	  .level = 2, .nak = NAK(INVALID_REQ) },
-	/* the region of the fixture grants no FLUSH */
+	/* the request names the region of the fixture, whose access flags grant no FLUSH */
 	{ "FLUSH with a key that forbids it", OP(FLUSH), GLOBAL, 0, 8, .type = NHCA_FETH_GLOBAL,
 	  .nak = NAK(REM_ACCESS) },
 	{ "FLUSH without resources", OP(FLUSH), GLOBAL, 0, 8, .type = NHCA_FETH_GLOBAL,
@@ -181,7 +185,10 @@ static void refuse(struct kunit *test, const struct refusal *r)
 	again(test);
 }
 
-/* A request that the specification forbids gets the right NAK, and has no effect. */
+/*
+ * A request that the specification forbids gets the NAK that the specification names, and does not
+ * change memory.
+ */
 static void refuse_test(struct kunit *test)
 {
 	u32 i;
@@ -190,7 +197,11 @@ static void refuse_test(struct kunit *test)
 		refuse(test, &refusals[i]);
 }
 
-/* An invalid receive completes in error, and the request that uses it fails. */
+/*
+ * A receive with a wrong L_Key, with too many SGEs, or behind a wrong producer index cannot take
+ * data, so the request that uses the receive gets a NAK. The receive completes in error, except if
+ * the index is wrong.
+ */
 static void bad_receive_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -213,7 +224,10 @@ static void bad_receive_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, f->qp->state, IB_QPS_ERR);
 		KUNIT_EXPECT_TRUE(test, page_is_clear(test));
 		KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_SENT_OP_NAK), i + 1);
-		/* a broken ring has no receive that could complete */
+		/*
+		 * if the producer index is wrong, the responder cannot tell which receive to
+		 * complete
+		 */
 		KUNIT_ASSERT_EQ(test, fix_poll(f->cq, &cqe), i < 2);
 		if (i < 2)
 			KUNIT_EXPECT_EQ(test, cqe.status,
@@ -227,7 +241,10 @@ static void bad_receive_test(struct kunit *test)
 
 /* ---- RC: what is executed ---- */
 
-/* ATOMIC WRITE writes 8 bytes once, and its response is a READ response without data. */
+/*
+ * ATOMIC WRITE writes 8 bytes once, although the request arrives twice. The response is a READ
+ * response without data.
+ */
 static void atomic_write_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -244,7 +261,10 @@ static void atomic_write_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, sent.payload, 0);
 		KUNIT_EXPECT_EQ(test, sent.hdr.psn, FIX_RQ_PSN);
 		KUNIT_EXPECT_EQ(test, sent.hdr.syndrome, NHCA_AETH_ACK | NHCA_AETH_NO_CREDIT);
-		/* a duplicate is answered, but not executed */
+		/*
+		 * a duplicate is answered but not executed, so the 5 that this test has stored
+		 * stays
+		 */
 		KUNIT_EXPECT_EQ(test, *at, i ? 5 : value);
 		*at = 5;
 	}
@@ -270,7 +290,10 @@ static void flush_test(struct kunit *test)
 		h = request(test, OP(FLUSH), i, 8, 16);
 		h.rkey = mr->ibmr.rkey;
 		h.flush_level = i ? NHCA_FETH_REGION : NHCA_FETH_RANGE;
-		/* the range of a FLUSH of the whole region does not matter */
+		/*
+		 * a FLUSH of the whole region succeeds although its address is outside the region,
+		 * because the responder ignores the range
+		 */
 		if (i)
 			h.va = 2 * PAGE_SIZE;
 		fix_deliver(test, h, 0);
@@ -279,7 +302,7 @@ static void flush_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, sent.hdr.psn, FIX_RQ_PSN + i);
 	}
 	KUNIT_EXPECT_EQ(test, f->qp->state, IB_QPS_RTS);
-	/* a range outside the region */
+	/* FLUSH of a range outside the region */
 	h = request(test, OP(FLUSH), 2, PAGE_SIZE - 7, 8);
 	h.rkey = mr->ibmr.rkey;
 	fix_deliver(test, h, 0);
@@ -288,8 +311,8 @@ static void flush_test(struct kunit *test)
 }
 
 /*
- * Immediate data of SENDs and WRITEs is in the completion. A WRITE with immediate that finds no
- * receive gets an RNR NAK and places no data.
+ * The completion of a receive has the immediate data of the SEND or WRITE. A WRITE with immediate
+ * that finds no receive gets an RNR NAK and places no data.
  */
 static void immediate_test(struct kunit *test)
 {
@@ -306,7 +329,10 @@ static void immediate_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, cqe.ex.imm_data, (__force u32)h.imm);
 	KUNIT_EXPECT_EQ(test, cqe.byte_len, 10);
 
-	/* the RNR NAK is sent before data is placed, because the request must not have an effect */
+	/*
+	 * without a receive: the RNR NAK is sent before data is placed, because the request must
+	 * have no effect
+	 */
 	h = request(test, OP(WRITE_ONLY_IMM), 1, 512, 20);
 	fix_deliver(test, h, 20);
 	expect_aeth(test, NHCA_AETH_RNR | 1, 1, "WRITE without a receive");
@@ -323,8 +349,8 @@ static void immediate_test(struct kunit *test)
 }
 
 /*
- * If the key of a WRITE with immediate is closed before its last packet, the receive completes in
- * error.
+ * If the key of a WRITE with immediate is closed before the last packet of the WRITE, the receive
+ * completes in error.
  */
 static void closed_write_test(struct kunit *test)
 {
@@ -380,7 +406,10 @@ static void invalidate_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, mr), 0);
 }
 
-/* Packets without an ICRC from the middle of a message are executed in one step. */
+/*
+ * MIDDLE packets that have no ICRC and arrive in one batch are executed as if they had arrived one
+ * by one.
+ */
 static void middle_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -413,15 +442,18 @@ static void middle_test(struct kunit *test)
 	}
 }
 
-/* Let the sending of responses pause after each packet. */
+/*
+ * Pause the responder after a packet of its response: the next packet gets -EAGAIN, as from a full
+ * queue.
+ */
 static void pause_sending(struct qp_fixture *f, const struct nhca_tx *tx, const u8 *payload)
 {
 	f->xmit_err = -EAGAIN;
 }
 
 /*
- * If the key of a READ is closed when only the first packet of the response was sent, a NAK with
- * the PSN of the next packet follows, and no more data.
+ * If the key of a READ is closed after the first packet of the response was sent, the responder
+ * sends no more data. Instead it sends a NAK with the PSN of the second packet.
  */
 static void revoked_test(struct kunit *test)
 {
@@ -459,8 +491,8 @@ static u32 place_of(u32 qpn)
 }
 
 /*
- * A rule of fault injection refuses one request with the NAK that the rule names. RNR does not
- * depend on whether a receive is posted.
+ * A rule of fault injection makes the responder answer one request with the NAK that the rule
+ * names. The rule for RNR applies although a receive is posted.
  */
 static void inject_test(struct kunit *test)
 {
@@ -493,7 +525,10 @@ static void inject_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, f->qp->rq.psn, FIX_RQ_PSN);
 		KUNIT_EXPECT_TRUE(test, page_is_clear(test));
 		if (rows[i].state == IB_QPS_RTS) {
-			/* the rule has hit once: the same request is executed now */
+			/*
+			 * the rule was for one request, so the same request is executed when it
+			 * arrives again
+			 */
 			fix_deliver(test, h, 10);
 			expect_aeth(test, NHCA_AETH_ACK | NHCA_AETH_NO_CREDIT, 0, rows[i].rule);
 		}
@@ -520,7 +555,7 @@ static int uc_init(struct kunit *test)
 	return 0;
 }
 
-/* Expect that @n messages of @len bytes were received since the last call. */
+/* Expect that the CQ has @n completions of receives, each for @len bytes, and clear the page. */
 static void expect_messages(struct kunit *test, u32 n, u32 len)
 {
 	struct qp_fixture *f = test->priv;
@@ -536,7 +571,7 @@ static void expect_messages(struct kunit *test, u32 n, u32 len)
 		KUNIT_EXPECT_EQ(test, cqe.byte_len, len);
 	}
 	KUNIT_EXPECT_FALSE(test, fix_poll(f->cq, &cqe));
-	/* UC has no responses, and its QP stays in its state */
+	/* UC has no responses, and an error of the peer does not change the state of a UC QP */
 	KUNIT_EXPECT_EQ(test, f->nsent, 0);
 	KUNIT_EXPECT_EQ(test, f->qp->state, IB_QPS_RTS);
 	memset(page(test), 0, PAGE_SIZE);
@@ -548,8 +583,8 @@ static void uc_packet(struct kunit *test, u8 opcode, u32 psn, u32 payload)
 }
 
 /*
- * If a packet of a SEND is missing, the whole SEND is dropped, and the next message uses the
- * receive of this SEND. Any PSN may begin a message.
+ * If a packet of a SEND is missing, the whole SEND is dropped, and the next SEND uses the same
+ * receive. A UC message may begin with any PSN, because lost packets are not sent again.
  */
 static void uc_send_test(struct kunit *test)
 {
@@ -562,7 +597,10 @@ static void uc_send_test(struct kunit *test)
 	uc_packet(test, UC(SEND_LAST), 3, 10);
 	expect_messages(test, 0, 0);
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_OUT_OF_SEQ_REQUEST), 1);
-	/* packets of the dropped message have no effect, nor has a message with a wrong length */
+	/*
+	 * without effect: further packets of the dropped SEND, and a SEND whose FIRST packet is
+	 * shorter than the MTU
+	 */
 	uc_packet(test, UC(SEND_MIDDLE), 4, FIX_MTU);
 	uc_packet(test, UC(SEND_LAST), 5, 10);
 	uc_packet(test, UC(SEND_FIRST), 6, FIX_MTU - 4);
@@ -575,8 +613,8 @@ static void uc_send_test(struct kunit *test)
 }
 
 /*
- * If a message begins before the previous message has ended, it uses the receive of the previous
- * message.
+ * If a SEND begins before the previous SEND has ended, it uses the receive of the previous SEND,
+ * because the rest of the previous SEND was lost.
  */
 static void uc_restart_test(struct kunit *test)
 {
@@ -591,7 +629,9 @@ static void uc_restart_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_OUT_OF_SEQ_REQUEST), 0);
 }
 
-/* A message that is too long, and a WRITE that is not allowed, are dropped without a NAK. */
+/*
+ * On UC, a SEND longer than its receive and a WRITE that is not allowed are dropped without a NAK.
+ */
 static void uc_drop_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;

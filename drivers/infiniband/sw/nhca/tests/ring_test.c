@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: rings: their slots, their allocation, and the indices that user space stores. */
+/* KUnit: rings: their slots, their allocation, and the producer indices that user space stores. */
 #include <kunit/test.h>
 
 #include "../queue/ring.h"
@@ -9,9 +9,9 @@
 #define STRIDE_STEP	16
 
 /*
- * Walk over the ring from index @start, at slot @first_slot. The cursor uses no mask: it goes on by
- * one stride, and from the last slot to the first. Return: number of slots that differ from
- * nhca_ring_slot().
+ * Compare nhca_ring_slot() with a cursor for @steps indices from @start, which belongs to slot
+ * @first_slot. The cursor does not use the index: it moves on by one stride, and from the last slot
+ * to the first. Return: number of indices whose slot differs from the cursor.
  */
 static unsigned long walk(const struct nhca_ring *r, u32 start, u32 steps, u32 first_slot)
 {
@@ -33,8 +33,9 @@ static unsigned long walk(const struct nhca_ring *r, u32 start, u32 steps, u32 f
 }
 
 /*
- * An index leads to its slot, for all sizes and strides, also where the index or its sign bit
- * wraps.
+ * For all sizes and strides, nhca_ring_slot() finds the slot of an index, also where the index
+ * wraps from 2^32 - 1 to 0 and where it reaches 2^31, so that it would be negative as a signed
+ * number.
  */
 static void ring_slot_test(struct kunit *test)
 {
@@ -46,20 +47,28 @@ static void ring_slot_test(struct kunit *test)
 			r.stride = stride;
 			r.mask = entries - 1;
 			KUNIT_ASSERT_EQ(test, nhca_ring_entries(&r), entries);
-			/* one slot more than a round, from slot 0 */
+			/* from slot 0 through all slots and back to slot 0 */
 			KUNIT_ASSERT_EQ_MSG(test, walk(&r, 0, entries + 1, 0), 0,
 					    "%u entries of %u", entries, stride);
-			/* across the wrap of the index at 2^32, which is a multiple of the size */
+			/*
+			 * across the wrap: index 2^32 - entries is slot 0, because 2^32 is a
+			 * multiple of entries
+			 */
 			KUNIT_ASSERT_EQ_MSG(test, walk(&r, -entries, entries + 2, 0), 0,
 					    "%u entries of %u at the wrap", entries, stride);
-			/* across the sign bit */
+			/*
+			 * across 2^31, which is also a multiple of entries, so that the index
+			 * before 2^31 is the last slot
+			 */
 			KUNIT_ASSERT_EQ_MSG(test, walk(&r, BIT(31) - 1, 3, entries - 1), 0,
 					    "%u entries of %u at 2^31", entries, stride);
 		}
 	}
 }
 
-/* Slots and header of a new ring do not overlap, and all slots are inside the allocation. */
+/*
+ * Slots and header of a new ring do not overlap, and all slots are inside the memory of the ring.
+ */
 static void ring_alloc_test(struct kunit *test)
 {
 	struct nhca_ring r;
@@ -74,7 +83,10 @@ static void ring_alloc_test(struct kunit *test)
 			KUNIT_EXPECT_NULL(test, r.umem);
 			KUNIT_EXPECT_EQ(test, r.hdr->prod | r.hdr->cons | r.hdr->flags, 0);
 			KUNIT_EXPECT_EQ(test, nhca_ring_produced(&r, 0), 0);
-			/* KASAN reports writes beyond the allocation */
+			/*
+			 * writes to the first and last slot: KASAN reports a write beyond the
+			 * memory of the ring
+			 */
 			memset(nhca_ring_slot(&r, 0), 0x5a, stride);
 			memset(nhca_ring_slot(&r, entries - 1), 0x5a, stride);
 			KUNIT_EXPECT_EQ(test, r.hdr->prod | r.hdr->cons | r.hdr->flags, 0);
@@ -82,13 +94,13 @@ static void ring_alloc_test(struct kunit *test)
 			KUNIT_EXPECT_NULL(test, r.hdr);
 		}
 	}
-	/* a zeroed ring may be freed */
+	/* freeing a ring twice is allowed, because nhca_ring_free() sets the ring to zero */
 	nhca_ring_free(&r);
 }
 
 /*
  * The number of entries is rounded up to a power of two. Strides that are no multiple of 16, and
- * sizes that overflow, are refused.
+ * rings that are too large, are refused.
  */
 static void ring_alloc_sizes_test(struct kunit *test)
 {
@@ -110,10 +122,10 @@ static void ring_alloc_sizes_test(struct kunit *test)
 		{ 0x80000000, 16, -EINVAL },
 		{ 0x80000001, 16, -EINVAL },
 		{ 0xffffffff, 16, -EINVAL },
-		/* 2^32 bytes, which are 0 in 32 bits */
+		/* 2^32 bytes, which would be 0 in a 32-bit size */
 		{ 0x10000000, 16, -EINVAL },
 		{ 0x00400000, 1024, -EINVAL },
-		/* ring and header have just more bytes than a signed int can count */
+		/* the slots have 2^31 bytes, which is more than a signed int can hold */
 		{ 0x08000000, 16, -EINVAL },
 		{ 16, 0xfffffff0, -EINVAL },
 	};
@@ -132,8 +144,8 @@ static void ring_alloc_sizes_test(struct kunit *test)
 }
 
 /*
- * The number of entries that user space has produced is at most the size of the ring; any other
- * index is refused.
+ * The producer index of user space may be ahead of the consumer index by at most the size of the
+ * ring. Any other producer index is refused with -EPROTO.
  */
 static void ring_produced_test(struct kunit *test)
 {
@@ -149,7 +161,7 @@ static void ring_produced_test(struct kunit *test)
 				r.hdr->prod = at[i] + n;
 				KUNIT_EXPECT_EQ(test, nhca_ring_produced(&r, at[i]), n);
 			}
-			/* one too many; far ahead; before the consumer index */
+			/* ahead by one entry too many; far ahead; behind the consumer index */
 			r.hdr->prod = at[i] + entries + 1;
 			KUNIT_EXPECT_EQ(test, nhca_ring_produced(&r, at[i]), -EPROTO);
 			r.hdr->prod = at[i] + 0x7fffffff;

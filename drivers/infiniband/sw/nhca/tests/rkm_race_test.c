@@ -66,10 +66,11 @@ static void race_expect_no_hold(struct kunit *test)
  * struct race_worker - a thread that acts as a responder
  * @race:    the race of the thread
  * @task:    the thread
- * @ref:     ref of its present operation
- * @late:    refs that came after the key was closed, and were dropped
- * @stopped: operations that were revoked while in progress
- * @bytes:   memory behind each key, which the thread writes with plain stores
+ * @ref:     R_Key reference of the current operation
+ * @late:    refs that the thread released unused, because the key was closed after the thread had
+ *           first found it open
+ * @stopped: operations that ended early, because their ref was revoked
+ * @bytes:   memory of each key, which the thread writes with plain stores
  */
 struct race_worker {
 	struct race *race;
@@ -81,10 +82,10 @@ struct race_worker {
 } ____cacheline_aligned;
 
 /**
- * struct race - responders, and a thread that closes keys
+ * struct race - responders that use keys, and a thread that closes the keys
  * @key:     the keys, both of one bucket
- * @open:    their valid bits
- * @revoked: refs that sweeps have revoked
+ * @open:    valid bit of each key
+ * @revoked: refs that were revoked by sweeps
  * @dirty:   number of closes that found bytes written since the previous close
  * @broken:  number of closes after which bytes were written
  * @n:       number of workers
@@ -100,7 +101,7 @@ struct race {
 	struct race_worker worker[];
 };
 
-/* let other threads run if there is only one CPU */
+/* let other threads run; on one CPU, even if the scheduler does not need this CPU */
 static void race_let_run(void)
 {
 	if (num_online_cpus() == 1)
@@ -110,8 +111,8 @@ static void race_let_run(void)
 }
 
 /*
- * let the workers run after a close; the wakeup of this thread interrupts a worker at any
- * instruction
+ * Let the workers run after a close. On one CPU, this thread sleeps in some rounds, because its
+ * wakeup then interrupts a worker at any instruction.
  */
 static void race_let_use(unsigned int round)
 {
@@ -121,7 +122,10 @@ static void race_let_use(unsigned int round)
 	race_let_run();
 }
 
-/* The first packet of a message takes the ref. BHs are disabled. Return: true if it succeeds. */
+/*
+ * Act as a responder at the first packet of a message: take the ref. BHs are disabled. Return: true
+ * if the key is open, so that the thread has the ref.
+ */
 static bool race_open(struct race_worker *w, unsigned int k)
 {
 	bool held;
@@ -140,7 +144,10 @@ static bool race_open(struct race_worker *w, unsigned int k)
 	return held;
 }
 
-/* A packet checks the ref only. BHs are disabled. Return: true if the operation may continue. */
+/*
+ * Act as a responder at a packet of the message: write only if the ref is valid. BHs are disabled.
+ * Return: true if the ref is valid, so that the operation may continue.
+ */
 static bool race_packet(struct race_worker *w, unsigned int k, unsigned int n)
 {
 	bool valid;
@@ -192,7 +199,10 @@ static void race_close(struct race *race, unsigned int round)
 	WRITE_ONCE(race->open[k], false);
 	race->revoked += nhca_rkm_sweep(&race_pd, race->key[k]);
 	nhca_live_wait();
-	/* no worker may write now; if one does, the following accesses are data races */
+	/*
+	 * the key is closed: if a worker wrote at this time, KCSAN would report the following
+	 * accesses
+	 */
 	for (i = 0; i < race->n; i++) {
 		u8 *bytes = race->worker[i].bytes[k];
 
@@ -205,7 +215,7 @@ static void race_close(struct race *race, unsigned int round)
 		broken |= !!memchr_inv(race->worker[i].bytes[k], RACE_POISON, RACE_BYTES);
 	race->dirty += dirty;
 	race->broken += broken;
-	/* the workers may write again; pairs with the checks in race_open() */
+	/* allow the workers to write again; pairs with the checks in race_open() */
 	smp_store_release(&race->open[k], true);
 }
 
@@ -220,14 +230,20 @@ static unsigned long race_stopped(const struct race *race)
 	return stopped;
 }
 
-/* After nhca_rkm_sweep() and nhca_live_wait() no responder writes by a ref of the closed key. */
+/*
+ * After nhca_rkm_sweep() and nhca_live_wait(), no responder writes by means of a ref of the closed
+ * key.
+ */
 static void rkm_revoked_ref_writes_nothing(struct kunit *test)
 {
 	unsigned long begun = jiffies, stopped, late = 0;
 	unsigned int cpu, i, round;
 	struct race *race;
 
-	/* two workers on each CPU, so that they interrupt each other even on one CPU */
+	/*
+	 * two workers on each CPU, because two workers interrupt each other even if there is one
+	 * CPU
+	 */
 	race = kunit_kzalloc(test, struct_size(race, worker, 2 * num_online_cpus()), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, race);
 	race_keys(race->key, RACE_KEYS);
@@ -260,7 +276,7 @@ static void rkm_revoked_ref_writes_nothing(struct kunit *test)
 	KUNIT_EXPECT_GT(test, race->dirty, 0);
 	KUNIT_EXPECT_GT(test, race->revoked, 0);
 	KUNIT_EXPECT_GT(test, stopped, 0);
-	/* each worker that was stopped had a ref that was revoked */
+	/* each operation that was stopped had a ref, and a sweep has revoked this ref */
 	KUNIT_EXPECT_GE(test, race->revoked, stopped);
 	race_expect_no_hold(test);
 }
@@ -268,13 +284,13 @@ static void rkm_revoked_ref_writes_nothing(struct kunit *test)
 /* ---- receive processing has priority ---- */
 
 /**
- * struct race_long - sweeps of a long bucket, and a responder that uses the bucket
- * @key:   [0] has @n refs; [1], of the same bucket, is the responder's
- * @refs:  refs of [0]; a sweep checks the last one first
+ * struct race_long - sweeps of a bucket with many refs, and a responder that uses this bucket
+ * @key:   keys of one bucket: the sweeps close [0], which has @n refs; the responder uses [1]
+ * @refs:  refs of key [0]; a sweep checks the last ref first
  * @n:     number of refs
  * @sweep: number of the sweep in progress, or 0
- * @ops:   operations that the responder began and ended during a sweep
- * @wrong: sweeps that did not revoke every ref
+ * @ops:   operations of the responder that both began and ended during one sweep
+ * @wrong: sweeps that did not revoke all @n refs
  */
 struct race_long {
 	u32 key[2];
@@ -286,19 +302,19 @@ struct race_long {
 };
 
 /*
- * Return: number of a sweep that has revoked the last ref, but not refs[0] yet; 0: there is none. A
- * sweep checks the last ref first.
+ * Return: number of the sweep that has revoked the last ref but not yet refs[0], so that the sweep
+ * is in progress, because a sweep checks the last ref first; 0: there is no such sweep.
  */
 static unsigned int race_middle(const struct race_long *l)
 {
 	unsigned int sweep;
 
-	/* pairs with race_sweep(): all refs are taken when the sweep begins */
+	/* pairs with race_sweep(), which takes all refs before it stores the number of the sweep */
 	sweep = smp_load_acquire(&l->sweep);
 	if (!sweep || nhca_rkey_ref_valid(&l->refs[l->n - 1]) ||
 	    !nhca_rkey_ref_valid(&l->refs[0]))
 		return 0;
-	/* pairs with race_sweep(), which clears sweep before it changes the refs */
+	/* pairs with race_sweep(), which stores 0 before it releases the refs */
 	smp_rmb();
 	return READ_ONCE(l->sweep) == sweep ? sweep : 0;
 }
@@ -349,9 +365,9 @@ static long race_sweep(void *arg)
 }
 
 /*
- * The responder gets the bucket's lock during a sweep, between two steps. A sweep that kept the
- * lock would let the responder in only at its end. There are many sweeps, because the other CPU may
- * be busy elsewhere during a sweep.
+ * A sweep releases the bucket's lock between two steps, so the responder can take a ref of the
+ * bucket during a sweep. If a sweep kept the lock, the responder would get the lock only after the
+ * sweep. The test does many sweeps, because the host may stop the responder's CPU during a sweep.
  */
 static void rkm_receive_has_priority(struct kunit *test)
 {
@@ -382,8 +398,8 @@ static void rkm_receive_has_priority(struct kunit *test)
 }
 
 /*
- * Refs may come and go between the steps of a long sweep. The sweep revokes all refs of its key
- * that remain, and no others.
+ * A sweep revokes all refs of its key that remain, and no others, although refs are taken and
+ * released between the steps of the sweep.
  */
 static void rkm_long_sweep_revokes_all(struct kunit *test)
 {
@@ -399,7 +415,7 @@ static void rkm_long_sweep_revokes_all(struct kunit *test)
 	h.key = l.key[1];
 	local_bh_disable();
 	for (i = 0; i < l.n; i++) {
-		/* one of three refs is of the other key */
+		/* each third ref is of key [1], the others of key [0], which the sweep closes */
 		l.refs[i] = (struct nhca_rkey_ref){
 			.pd = &race_pd, .key = l.key[!(i % 3)], .qpn = RACE_QPN,
 		};
@@ -407,7 +423,10 @@ static void rkm_long_sweep_revokes_all(struct kunit *test)
 	}
 	nhca_sweep_start(&sweep, &race_pd, l.key[0]);
 	while (!nhca_sweep_step(&sweep, 32)) {
-		/* the sweep checks refs in reverse order, so it has not reached this one */
+		/*
+		 * release a ref that the sweep has not reached, because a sweep checks the last ref
+		 * first
+		 */
 		if (nhca_rkey_ref_valid(&l.refs[steps]) && steps % 3) {
 			nhca_rkm_put(&l.refs[steps]);
 			released++;
@@ -423,7 +442,9 @@ static void rkm_long_sweep_revokes_all(struct kunit *test)
 	}
 	local_bh_enable();
 	kvfree(l.refs);
-	/* each step has checked 32 refs, although refs came and went */
+	/*
+	 * each step but the last checks 32 refs, although refs are taken and released between steps
+	 */
 	KUNIT_EXPECT_GE(test, steps, (RACE_HOLDS - released) / 32 - 1);
 	KUNIT_EXPECT_LE(test, steps, RACE_HOLDS / 32);
 	KUNIT_EXPECT_GT(test, released, 300);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: the remote key manager: the timing diagrams of the reference for key revocation, step by
- * step, and random histories compared with a model of the reference's manager. A ref is an R_Key
- * reference (struct nhca_rkey_ref).
+ * KUnit: the remote key manager. The reference is the patent for key revocation (see the glossary):
+ * the cases do the steps of its timing diagrams (FIG. 13 to 17), and compare random histories with
+ * a model of its manager. A ref is an R_Key reference (struct nhca_rkey_ref).
  */
 #include <kunit/test.h>
 #include <linux/prandom.h>
@@ -13,11 +13,11 @@
 
 #define RKM_PDS		3
 #define RKM_QPS		16
-/* keys of a QP: one WRITE and three READs, as in the reference */
+/* slots for keys in a QP: one for a WRITE and three for READs, as in the reference */
 #define RKM_SLOTS	4
 #define RKM_KEYS	24
 #define RKM_HISTORY	120000
-/* QPNs of this suite; real QPNs have only 24 bits */
+/* the refs of this suite have these QPNs; real QPNs have only 24 bits */
 #define RKM_QPN		0xab000000
 
 struct rkm_qp {
@@ -25,11 +25,14 @@ struct rkm_qp {
 	struct nhca_rkey_ref slot[RKM_SLOTS];
 };
 
-/* static, because a failed assertion leaves refs and a mark in the bucket until rkm_exit_test() */
+/*
+ * static, because after a failed assertion the bucket still has refs and the sweep's mark, until
+ * rkm_exit_test()
+ */
 static struct ib_pd rkm_pd[RKM_PDS];
 static struct rkm_qp rkm_qp[RKM_QPS];
 static struct nhca_sweep rkm_sweep;
-/* the figures sweep key [0]; the first half of the keys is in one bucket */
+/* the figures sweep key [0]; the first half of the keys has the same bucket */
 static u32 rkm_key[RKM_KEYS];
 
 static void rkm_hold(struct rkm_qp *qp, unsigned int slot, u32 key)
@@ -84,8 +87,8 @@ static void rkm_exit_test(struct kunit *test)
 /* ---- the figures of the reference ---- */
 
 /*
- * Set up QPs as in the reference's memory: @keys[q][s] is the number of the key in slot s of QP q.
- * A sweep checks the last ref first, so take them in reverse order.
+ * Let each QP take refs as in a figure: @keys[q][s] is the index in rkm_key[] of the key in slot s
+ * of QP q. The last slot is first, because a sweep checks the ref that was taken last first.
  */
 static void rkm_lay(unsigned int qps, const u8 (*keys)[RKM_SLOTS])
 {
@@ -101,7 +104,10 @@ static struct nhca_rkey_ref *rkm_nth(unsigned int i)
 	return &rkm_qp[i / RKM_SLOTS].slot[i % RKM_SLOTS];
 }
 
-/* Expect that the sweep is in progress and checks slot number @i next, counted over all QPs. */
+/*
+ * Expect that the sweep is in progress and that its next ref is the ref of slot @i, counted over
+ * all QPs.
+ */
 static void rkm_expect_at(struct kunit *test, unsigned int i)
 {
 	KUNIT_ASSERT_FALSE_MSG(test, hlist_unhashed(&rkm_sweep.mark.node), "slot %u", i);
@@ -113,7 +119,10 @@ static void rkm_expect_idle(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, hlist_unhashed(&rkm_sweep.mark.node));
 }
 
-/* Do one step of the sweep. Expect that it checks slot number @i and nothing else. */
+/*
+ * Do one step of the sweep. Expect that the step checks slot @i only, and revokes its ref if
+ * @match.
+ */
 static void rkm_step(struct kunit *test, unsigned int i, bool match, bool last)
 {
 	unsigned int revoked = rkm_sweep.revoked;
@@ -138,8 +147,8 @@ static void rkm_expect_valid(struct kunit *test, unsigned int from, unsigned int
 }
 
 /*
- * FIG. 13: the domain matches but no key does, so the sweep goes on from QP 0 to QP 1 and QP 2 and
- * revokes nothing.
+ * FIG. 13: all QPs are of the sweep's domain but have other keys, so the sweep goes on from QP 0 to
+ * QP 1 and QP 2 and revokes nothing.
  */
 static void rkm_fig13_normal_operation(struct kunit *test)
 {
@@ -159,8 +168,8 @@ static void rkm_fig13_normal_operation(struct kunit *test)
 }
 
 /*
- * FIG. 14: after the last key of the last QP the sweep is done and the manager idle; the next sweep
- * begins with QP 0.
+ * FIG. 14: after the last key of the last QP the sweep is done, and the manager is idle. The next
+ * sweep begins with QP 0.
  */
 static void rkm_fig14_completion(struct kunit *test)
 {
@@ -168,15 +177,15 @@ static void rkm_fig14_completion(struct kunit *test)
 
 	rkm_lay(2, keys);
 	nhca_sweep_start(&rkm_sweep, &rkm_pd[0], rkm_key[0]);
-	/* "in the middle of processing VI Max" */
+	/* the figure begins "in the middle of processing VI Max", which is the last QP */
 	KUNIT_EXPECT_FALSE(test, nhca_sweep_step(&rkm_sweep, 6));
 	rkm_expect_at(test, 6);
-	/* Rkey 2, Rkey 3, done */
+	/* the sweep checks Rkey 2 and Rkey 3 of the last QP, and is done */
 	rkm_step(test, 6, false, false);
 	rkm_expect_at(test, 7);
 	rkm_step(test, 7, false, true);
 
-	/* idle: only receive processing is active */
+	/* idle: only receive processing is active, which releases a ref */
 	rkm_release(&rkm_qp[1], 3);
 	rkm_expect_idle(test);
 	rkm_expect_valid(test, 0, 7, true);
@@ -187,13 +196,13 @@ static void rkm_fig14_completion(struct kunit *test)
 	rkm_expect_at(test, 1);
 	KUNIT_EXPECT_TRUE(test, nhca_sweep_step(&rkm_sweep, UINT_MAX));
 	KUNIT_EXPECT_EQ(test, rkm_sweep.revoked, 1);
-	/* a sweep of a key without refs ends too */
+	/* a sweep of a key that has no refs ends too */
 	KUNIT_EXPECT_EQ(test, nhca_rkm_sweep(&rkm_pd[0], rkm_key[1]), 0);
 }
 
 /*
- * FIG. 15: QP 0 is of another domain, so its refs stay although their keys match. A matching ref
- * of QP 1 is revoked.
+ * FIG. 15: QP 0 is of another domain, so its refs remain although their key matches. The matching
+ * ref of QP 1 is revoked.
  */
 static void rkm_fig15_pd_mismatch(struct kunit *test)
 {
@@ -213,14 +222,15 @@ static void rkm_fig15_pd_mismatch(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rkm_sweep.revoked, 1);
 	rkm_expect_valid(test, 0, 6, true);
 
-	/* a sweep for the other domain revokes the refs of QP 0, which were still there */
+	/* a sweep for the other domain revokes the refs of QP 0, which the first sweep has left */
 	KUNIT_EXPECT_EQ(test, nhca_rkm_sweep(&rkm_pd[1], rkm_key[0]), 4);
 	rkm_expect_valid(test, 0, 4, false);
 	rkm_expect_valid(test, 4, 6, true);
 }
 
 /*
- * FIG. 16: all keys of QP 0 and the first of QP 1 match: their valid bits are cleared, no others.
+ * FIG. 16: all keys of QP 0 and the first key of QP 1 match, so the sweep clears the valid bits of
+ * these keys only.
  */
 static void rkm_fig16_several_keys_match(struct kunit *test)
 {
@@ -244,7 +254,7 @@ static void rkm_fig16_several_keys_match(struct kunit *test)
 
 /*
  * FIG. 17: keys 0 and 3 of QP 0 match, 1 and 2 do not. Between the steps of the sweep, receive
- * processing reads and writes slots.
+ * processing reads and writes slots. "#n" is a step of the figure.
  */
 static void rkm_fig17_receive_between_steps(struct kunit *test)
 {
@@ -259,40 +269,48 @@ static void rkm_fig17_receive_between_steps(struct kunit *test)
 	/* #7, #9: key 0 matches */
 	rkm_step(test, 0, true, false);
 	rkm_expect_at(test, 1);
-	/* #8: receive processing writes the revoked slot for its next operation */
+	/* #8: receive processing uses the slot of the revoked ref for its next operation */
 	rkm_release(&rkm_qp[0], 0);
 	rkm_hold(&rkm_qp[0], 0, rkm_key[3]);
 	rkm_expect_at(test, 1);
-	/* #10: key 1 does not match; receive processing reads slots around the sweep's position */
+	/* #10: key 1 does not match; receive processing reads the slots before and after slot 1 */
 	rkm_step(test, 1, false, false);
 	KUNIT_EXPECT_TRUE(test, nhca_rkey_ref_valid(&rkm_qp[0].slot[0]));
 	KUNIT_EXPECT_TRUE(test, nhca_rkey_ref_valid(&rkm_qp[0].slot[2]));
-	/* receive processing writes the slot that the sweep would check next: the sweep skips it */
+	/*
+	 * receive processing releases the ref that the sweep would check next, so the sweep skips
+	 * slot 2
+	 */
 	rkm_release(&rkm_qp[0], 2);
 	rkm_expect_at(test, 3);
 	rkm_hold(&rkm_qp[0], 2, rkm_key[2]);
 	rkm_expect_at(test, 3);
-	/* #14, #16: key 3 matches; then receive processing reads and writes this slot */
+	/* #14, #16: key 3 matches; then receive processing reads and writes slot 3 */
 	rkm_step(test, 3, true, false);
 	KUNIT_EXPECT_FALSE(test, nhca_rkey_ref_valid(&rkm_qp[0].slot[3]));
 	rkm_release(&rkm_qp[0], 3);
 	rkm_hold(&rkm_qp[0], 3, rkm_key[4]);
-	/* #17: in the next QP, an operation with the key ends first, so it is not revoked */
+	/*
+	 * #17: the first operation of QP 1 ends before the sweep reaches it, so its ref is not
+	 * revoked
+	 */
 	rkm_expect_at(test, 4);
 	rkm_release(&rkm_qp[1], 0);
 	KUNIT_EXPECT_FALSE(test, nhca_rkey_ref_valid(&rkm_qp[1].slot[0]));
 	rkm_expect_at(test, 5);
 	rkm_step(test, 5, true, false);
-	/* receive processing writes a slot ahead of the sweep; only the old key matched */
+	/* receive processing puts another key into slot 7, so the sweep finds no match in slot 7 */
 	rkm_release(&rkm_qp[1], 3);
 	rkm_hold(&rkm_qp[1], 3, rkm_key[5]);
 	rkm_step(test, 6, false, false);
 	rkm_expect_at(test, 8);
-	/* receive processing takes a ref behind the sweep, but then finds the key closed */
+	/*
+	 * receive processing takes a ref that the sweep has passed, but then finds the key closed
+	 */
 	rkm_hold(&rkm_qp[1], 0, rkm_key[0]);
 	rkm_expect_at(test, 8);
 	rkm_release(&rkm_qp[1], 0);
-	/* all remaining operations end between two steps, so the sweep is done */
+	/* all remaining operations end between two steps, so the next step ends the sweep */
 	rkm_step(test, 8, true, false);
 	rkm_release(&rkm_qp[2], 1);
 	rkm_release(&rkm_qp[2], 2);
@@ -301,13 +319,13 @@ static void rkm_fig17_receive_between_steps(struct kunit *test)
 	rkm_expect_idle(test);
 
 	KUNIT_EXPECT_EQ(test, rkm_sweep.revoked, 4);
-	/* all refs that were taken with other keys during the sweep are valid */
+	/* the refs of other keys are valid, including the refs that were taken during the sweep */
 	rkm_expect_valid(test, 0, 4, true);
 	rkm_expect_valid(test, 6, 8, true);
 	KUNIT_EXPECT_EQ(test, nhca_rkm_sweep(&rkm_pd[0], rkm_key[0]), 0);
 }
 
-/* Two sweeps of a bucket pass over each other's marks, and each ref is revoked once. */
+/* Two sweeps of one bucket skip each other's marks, and each ref is revoked once. */
 static void rkm_concurrent_sweeps(struct kunit *test)
 {
 	static const u8 keys[][RKM_SLOTS] = { { 0, 1, 0, 1 }, { 1, 0, 1, 0 } };
@@ -318,14 +336,14 @@ static void rkm_concurrent_sweeps(struct kunit *test)
 	rkm_step(test, 0, true, false);
 	other = nhca_rkm_sweep(&rkm_pd[0], rkm_key[1]);
 	KUNIT_EXPECT_EQ(test, other, 4);
-	/* the same key: this sweep does not count the ref that the other sweep has revoked */
+	/* this sweep of the same key does not count the ref that the first sweep has revoked */
 	KUNIT_EXPECT_EQ(test, nhca_rkm_sweep(&rkm_pd[0], rkm_key[0]), 3);
 	KUNIT_EXPECT_TRUE(test, nhca_sweep_step(&rkm_sweep, 1));
 	KUNIT_EXPECT_EQ(test, rkm_sweep.revoked, 1);
 	rkm_expect_valid(test, 0, 8, false);
 }
 
-/* Releasing a ref that is not in use, or was revoked, does nothing. */
+/* Releasing a ref that was released before or was revoked does nothing. */
 static void rkm_put_without_ref(struct kunit *test)
 {
 	rkm_release(&rkm_qp[0], 0);
@@ -346,9 +364,9 @@ static void rkm_put_without_ref(struct kunit *test)
 
 /**
  * struct rkm_model - the reference's key memory, FIG. 10
- * @pd:    domain of each QP
- * @valid: valid bit of each key
- * @key:   the keys
+ * @pd:    index of each QP's domain
+ * @valid: valid bit of each slot
+ * @key:   key in each slot
  */
 static struct rkm_model {
 	unsigned int pd[RKM_QPS];
@@ -356,7 +374,7 @@ static struct rkm_model {
 	u32 key[RKM_QPS][RKM_SLOTS];
 } rkm_model;
 
-/* The sweep of FIG. 12, step by step. */
+/* Sweep the model as FIG. 12 says. Return: number of refs revoked. */
 static unsigned int rkm_model_sweep(unsigned int pd, u32 key)
 {
 	unsigned int q, s, revoked = 0;
@@ -387,11 +405,11 @@ static unsigned int rkm_model_count(void)
 /**
  * struct rkm_history - state of a random history
  * @rnd:     random number generator
- * @pd:      number of the domain of the sweep in progress
- * @key:     number of the key of this sweep; during the sweep no new ref to this key is taken
+ * @pd:      index of the domain of the sweep in progress
+ * @key:     index of the key of this sweep; no new ref of the key is taken during the sweep
  * @under_way: a sweep is in progress
- * @revoked: refs that this sweep has revoked, counted in the slots
- * @steps:   steps of the history so far
+ * @revoked: refs that were valid in the model and that this sweep has revoked
+ * @steps:   steps of the history so far, each with one action
  * @sweeps:  sweeps that are done
  * @total:   refs that these sweeps have revoked
  */
@@ -420,7 +438,7 @@ static void rkm_do_release(unsigned int q, unsigned int s)
 static void rkm_do_slot(struct rkm_history *hi)
 {
 	unsigned int q = rkm_rnd(hi, RKM_QPS), s = rkm_rnd(hi, RKM_SLOTS);
-	/* some keys are used much more than others */
+	/* the first keys of the table are used more often than the last keys */
 	unsigned int k = rkm_rnd(hi, rkm_rnd(hi, RKM_KEYS) + 1);
 
 	rkm_do_release(q, s);
@@ -435,7 +453,7 @@ static void rkm_do_slot(struct rkm_history *hi)
 
 /*
  * Move a QP to another domain. In half of the cases, a QP that had a valid ref in slot 0 takes a
- * ref of the same key again.
+ * ref of the same key again in the new domain.
  */
 static void rkm_do_move(struct rkm_history *hi)
 {
@@ -454,13 +472,18 @@ static void rkm_do_move(struct rkm_history *hi)
 	rkm_model.valid[q][0] = true;
 }
 
-/* Do a whole sweep. Expect the model's number of revoked refs. Return: false if it differs. */
+/*
+ * Do a whole sweep. Expect that it revokes as many refs as the model's sweep. Return: false if not.
+ */
 static bool rkm_do_sweep(struct kunit *test, struct rkm_history *hi)
 {
 	unsigned int pd = rkm_rnd(hi, RKM_PDS), k = rkm_rnd(hi, rkm_rnd(hi, RKM_KEYS) + 1);
 	unsigned int want, got;
 
-	/* a sweep of the same key would revoke refs that the sweep in progress must count */
+	/*
+	 * skip a sweep of the same key, because it would revoke refs that the sweep in progress is
+	 * to revoke
+	 */
 	if (hi->under_way && pd == hi->pd && k == hi->key)
 		return true;
 	want = rkm_model_sweep(pd, rkm_key[k]);
@@ -472,9 +495,9 @@ static bool rkm_do_sweep(struct kunit *test, struct rkm_history *hi)
 }
 
 /*
- * Do a step of the sweep in progress. In the model, also revoke each ref that the step has revoked
- * if domain and key match. At the end the model's own sweep must find nothing, and the counts must
- * agree. Return: false if the model's sweep finds a ref or the counts differ.
+ * Do a step of the sweep in progress, or begin a sweep. Then clear the model's valid bits of the
+ * refs that the step has revoked, if domain and key match. After the last step, the model's own
+ * sweep must find no more refs, and both must have counted the same number. Return: false if not.
  */
 static bool rkm_do_step(struct kunit *test, struct rkm_history *hi)
 {
@@ -538,7 +561,9 @@ static void rkm_count(const struct nhca_rkey_ref *h, void *arg)
 		(*n)++;
 }
 
-/* In random histories the manager revokes exactly the refs that the reference's manager would. */
+/*
+ * In random histories the manager revokes exactly the refs that the model of the reference revokes.
+ */
 static void rkm_random_histories(struct kunit *test)
 {
 	u32 seed = get_random_u32();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: the congestion window, and when a requester retransmits. The cases pass all times as
- * arguments.
+ * KUnit: the congestion window, and when a requester retransmits. No case waits, because the
+ * functions get all times as arguments.
  */
 #include <kunit/test.h>
 #include <linux/kernel.h>
@@ -26,11 +26,17 @@ static void window_table_test(struct kunit *test)
 		int acked;
 		struct nhca_window after;
 	} steps[] = {
-		/* slow start: growth by the acknowledged PSNs, in one step even beyond ssthresh */
+		/*
+		 * slow start: the window grows by the number of acknowledged PSNs, even beyond
+		 * ssthresh in one step
+		 */
 		{ { 16, 256, 0 }, 16, { 32, 256, 0 } },
 		{ { 100, 101, 0 }, 5, { 105, 101, 0 } },
 		{ { 250, 256, 0 }, 100, { 256, 256, 0 } },
-		/* then growth by one for each window of PSNs */
+		/*
+		 * beyond ssthresh the window grows by one for each whole window of acknowledged
+		 * PSNs
+		 */
 		{ { 100, 100, 0 }, 99, { 100, 100, 99 } },
 		{ { 100, 100, 99 }, 1, { 101, 100, 0 } },
 		{ { 256, 100, 255 }, 1, { 256, 100, 0 } },
@@ -65,7 +71,10 @@ static void window_room_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_window_room(&w, 0), 16);
 	KUNIT_EXPECT_EQ(test, nhca_window_room(&w, 15), 1);
 	KUNIT_EXPECT_EQ(test, nhca_window_room(&w, 16), 0);
-	/* the window has become smaller than the number of outstanding packets */
+	/*
+	 * the window has become smaller than the number of outstanding packets, so no packet may be
+	 * sent
+	 */
 	KUNIT_EXPECT_EQ(test, nhca_window_room(&w, 100), 0);
 }
 
@@ -80,18 +89,26 @@ static void rtt_test(struct kunit *test)
 	nhca_rtx_rtt_begin(&rtx, 0xffffff, 1000);
 	KUNIT_EXPECT_FALSE(test, nhca_rtx_rtt_ends(&rtx, 0xffffff));
 	KUNIT_EXPECT_TRUE(test, nhca_rtx_rtt_ends(&rtx, 0));
-	/* RFC 6298: the first sample is the round trip, and half of it the deviation */
+	/*
+	 * RFC 6298: the first sample becomes the round trip time, and half the sample the deviation
+	 */
 	nhca_rtx_rtt_end(&rtx, 1000 + 80 * NSEC_PER_MSEC);
 	KUNIT_EXPECT_EQ(test, rtx.rtt >> 3, 80000);
 	KUNIT_EXPECT_EQ(test, rtx.rtt_dev >> 2, 40000);
 	KUNIT_EXPECT_EQ(test, rtx.rto, usecs_to_jiffies(240000));
 	KUNIT_EXPECT_FALSE(test, nhca_rtx_rtt_ends(&rtx, 0));
-	/* a later sample counts an eighth, its deviation a quarter */
+	/*
+	 * of a later sample one eighth enters the round trip time, and one quarter of its
+	 * difference enters the deviation
+	 */
 	nhca_rtx_rtt_begin(&rtx, 0, 1);
 	nhca_rtx_rtt_end(&rtx, 1 + 160 * NSEC_PER_MSEC);
 	KUNIT_EXPECT_EQ(test, rtx.rtt >> 3, 90000);
 	KUNIT_EXPECT_EQ(test, rtx.rtt_dev >> 2, 50000);
-	/* samples are at least a microsecond and at most a second; the timeout has a floor */
+	/*
+	 * samples are at least a microsecond and at most a second; the timeout is at least
+	 * NHCA_TLP_MIN
+	 */
 	nhca_rtx_init(&rtx, NOW);
 	nhca_rtx_rtt_begin(&rtx, 0, 1000);
 	nhca_rtx_rtt_end(&rtx, 1001);
@@ -113,20 +130,26 @@ static void deadline_test(struct kunit *test)
 		/* jiffies from the start of the try */
 		unsigned long expect;
 	} rows[] = {
-		/* no round trip was measured */
+		/*
+		 * no round trip was measured, so only the local ACK timeout of 50 jiffies counts;
+		 * it doubles with each backoff
+		 */
 		{ 50, 0, 0, 0, 0, 51 },
 		{ 50, 0, 0, 1, 0, 101 },
-		/* a try lasts three local ACK timeouts at most */
+		/* a try lasts at most three local ACK timeouts, because nhca_max_backoff is 3 */
 		{ 50, 0, 0, 2, 0, 151 },
 		{ 50, 0, 0, 5, 0, 151 },
-		/* the measured timeout doubles with each probe, up to the end of the try */
+		/*
+		 * the retransmission timeout (rto) doubles with each probe, but the try ends after
+		 * the local ACK timeout
+		 */
 		{ 500, 10, 0, 0, 0, 11 },
 		{ 500, 10, 11, 0, 1, 32 },
 		{ 500, 10, 32, 0, 2, 73 },
 		{ 30, 10, 11, 0, 1, 31 },
 		{ 30, 10, 11, 1, 1, 32 },
 		{ 30, 10, 32, 1, 2, 61 },
-		/* no probe is left */
+		/* no probe is left, so the next deadline is the end of the try */
 		{ 500, 10, 73, 0, NHCA_TLP_MAX, 501 },
 		{ 500, 10, 0, 2, NHCA_TLP_MAX, 1501 },
 	};
@@ -169,7 +192,10 @@ static void expire_table_test(struct kunit *test)
 		{ { .timeout = 9 }, NOW + 9, NHCA_RTX_HELD_NOT, true, NHCA_RTX_EARLY },
 		{ { .timeout = 9, .retries = 1 }, NOW + 10, NHCA_RTX_HELD_WAIT, true,
 		  NHCA_RTX_POSTPONE, 0, 0, 1, 0 },
-		/* the stack may hold packets forever, so the number of postponements is limited */
+		/*
+		 * the number of postponements is limited, because the network stack may hold
+		 * packets forever
+		 */
 		{ { .timeout = 9, .retries = 1 }, NOW + 10, NHCA_RTX_HELD_STACK, true,
 		  NHCA_RTX_POSTPONE, 1, 0, 1, 0 },
 		{ { .timeout = 9, .retries = 1, .waits = NHCA_WAITS_MAX }, NOW + 10,
@@ -178,10 +204,13 @@ static void expire_table_test(struct kunit *test)
 		  NHCA_RTX_HELD_WAIT, false, NHCA_RTX_POSTPONE, NHCA_WAITS_MAX, 0, 1, 0 },
 		{ { .timeout = 9, .retries = 1 }, NOW + 10, NHCA_RTX_HELD_NOT, true,
 		  NHCA_RTX_ACKREQ, 0, 0, 1, 0 },
-		/* probes cost no retry */
+		/* a probe uses no retry, so that a probe is sent although no retry is left */
 		{ { .timeout = 9, .rto = 3 }, NOW + 4, NHCA_RTX_HELD_NOT, false,
 		  NHCA_RTX_PROBE, 0, 1, 0, 0 },
-		/* no probe after the end of the try */
+		/*
+		 * after the local ACK timeout the packets are retransmitted, although a probe is
+		 * left
+		 */
 		{ { .timeout = 9, .rto = 3, .retries = 1 }, NOW + 10, NHCA_RTX_HELD_NOT, false,
 		  NHCA_RTX_RETRANSMIT, 0, 0, 0, 1 },
 		{ { .timeout = 9, .rto = 3, .retries = 1, .tlp_count = NHCA_TLP_MAX }, NOW + 10,
@@ -218,9 +247,9 @@ static void expire_table_test(struct kunit *test)
 
 /*
  * Let timers expire without a response of the peer until the step is NHCA_RTX_GIVE_UP.
- * @steps: counts the steps
- * @late:  each timer is late by an eighth, as a timer of the kernel may be
- * Return: jiffies from NOW.
+ * @steps: counts the steps of each kind
+ * @late:  each timer expires late by an eighth, as a timer of the kernel may
+ * Return: jiffies from NOW until the step NHCA_RTX_GIVE_UP.
  */
 static unsigned long give_up(struct nhca_rtx *rtx, u32 steps[NHCA_RTX_GIVE_UP + 1], bool late)
 {
@@ -241,7 +270,7 @@ static unsigned long give_up(struct nhca_rtx *rtx, u32 steps[NHCA_RTX_GIVE_UP + 
 }
 
 /*
- * A peer that does not answer gets three probes within the first try, and then as many
+ * A peer that does not answer gets NHCA_TLP_MAX probes within the first try, and then as many
  * retransmissions as there are retries.
  */
 static void dead_peer_test(struct kunit *test)
@@ -256,7 +285,8 @@ static void dead_peer_test(struct kunit *test)
 }
 
 /*
- * A try takes at most four local ACK timeouts, whatever has been measured before (IBTA 9.7.6.1.3).
+ * On average, a try takes at most four local ACK timeouts (IBTA 9.7.6.1.3), whatever round trip
+ * time was measured before.
  */
 static void bound_test(struct kunit *test)
 {
@@ -283,7 +313,7 @@ static void bound_test(struct kunit *test)
 	}
 }
 
-/* A new value of the parameter max_backoff applies from the next timeout on. */
+/* A new value of the module parameter max_backoff applies from the next timeout on. */
 static void max_backoff_test(struct kunit *test)
 {
 	struct nhca_rtx rtx = { .timeout = 100, .retries = 7 };
@@ -293,7 +323,7 @@ static void max_backoff_test(struct kunit *test)
 	WRITE_ONCE(nhca_max_backoff, 32);
 	KUNIT_EXPECT_EQ(test, give_up(&rtx, n, false), 101 + 201 + 401 + 801 + 1601 + 3 * 3201);
 	KUNIT_EXPECT_EQ(test, rtx.rto_backoff, 5);
-	/* rto_backoff stays, but a try is as short as the parameter says */
+	/* rto_backoff is still 5, but max_backoff limits each try to one local ACK timeout */
 	WRITE_ONCE(nhca_max_backoff, 1);
 	rtx.retries = 7;
 	KUNIT_EXPECT_EQ(test, give_up(&rtx, n, false), 8 * 101);
@@ -311,7 +341,9 @@ static void progress_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rtx.retries, 5);
 	KUNIT_EXPECT_EQ(test, rtx.since, NOW);
 	KUNIT_EXPECT_EQ(test, rtx.try_since, NOW);
-	/* the timeout is halved again after many acknowledgments without a timeout */
+	/*
+	 * rto_backoff decreases by one after NHCA_RTO_CALM_ACKS acknowledgments without a timeout
+	 */
 	for (i = 1; i < NHCA_RTO_CALM_ACKS; i++) {
 		KUNIT_EXPECT_EQ(test, rtx.rto_backoff, 2);
 		nhca_rtx_progress(&rtx, NOW, 5);
@@ -327,7 +359,9 @@ static void progress_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rtx.retries, 0);
 }
 
-/* Of the CNPs in a retransmission timeout only the first counts. */
+/*
+ * Within one retransmission timeout (at least two jiffies), only the first CNP reduces the window.
+ */
 static void cnp_test(struct kunit *test)
 {
 	struct nhca_rtx rtx = {};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: rules of fault injection: their text, the packets that they match, and that their
- * decisions are repeatable.
+ * KUnit: rules of fault injection: parsing and printing, the packets that a rule matches, and that
+ * a rule makes the same decisions in each run.
  */
 #include <kunit/test.h>
 #include <linux/math.h>
@@ -63,7 +63,10 @@ static void rule_words(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, r.now);
 }
 
-/* Texts that are not rules, and numbers out of range, are refused with the right error. */
+/*
+ * A text that is not a rule is refused with -EINVAL, a number out of range with -ERANGE, and an
+ * unknown opcode with -ENXIO.
+ */
 static void rule_invalid(struct kunit *test)
 {
 	static const struct {
@@ -100,8 +103,9 @@ static void rule_invalid(struct kunit *test)
 }
 
 /*
- * A rule matches packets of its place, QP and opcodes. An opcode name without a service matches the
- * opcode of all services.
+ * A rule matches packets of its place, its QP and its opcode. An opcode name without a service
+ * matches the opcode of all services, and a name without FIRST, MIDDLE, LAST or ONLY matches all of
+ * them.
  */
 static void rule_matches(struct kunit *test)
 {
@@ -134,7 +138,9 @@ static void rule_matches(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, nhca_rule_matches(&r, NHCA_AT_CQE, 9, 0));
 }
 
-/* Return: the decisions for the first 64 items of a stream, one bit each. */
+/*
+ * Return: the decisions for the first 64 items of a stream: bit n is set if the rule hits item n.
+ */
 static u64 pattern(const struct nhca_rule *r, u32 stream)
 {
 	u64 bits = 0;
@@ -145,7 +151,7 @@ static u64 pattern(const struct nhca_rule *r, u32 stream)
 	return bits;
 }
 
-/* The same text and seed give the same decisions; another seed or stream gives others. */
+/* The same rule and seed give the same decisions. Another seed or stream gives other decisions. */
 static void rule_repeats(struct kunit *test)
 {
 	struct nhca_rule a, b;
@@ -156,7 +162,10 @@ static void rule_repeats(struct kunit *test)
 	KUNIT_EXPECT_NE(test, pattern(&a, 0), pattern(&a, 1));
 	b.seed = 8;
 	KUNIT_EXPECT_NE(test, pattern(&a, 0), pattern(&b, 0));
-	/* from another implementation: SipHash-2-4 of n, key (seed, stream), little endian */
+	/*
+	 * expected values: SipHash-2-4 of n with key (seed, stream), little endian, from another
+	 * implementation
+	 */
 	KUNIT_EXPECT_EQ(test, nhca_rule_dice(&a, 0, 0), 0x20dd4b78fb033135ULL);
 	KUNIT_EXPECT_EQ(test, nhca_rule_dice(&a, 3, 1000000), 0x62e3b26407394eceULL);
 
@@ -172,8 +181,8 @@ static u32 rule_place_backwards(u32 qpn)
 }
 
 /*
- * A QP's stream depends on the position of its QPN in the order of allocation, so it is the same in
- * each run, also where QPNs wrap.
+ * A QP's stream depends on the position of its QPN in the order of allocation after the rule was
+ * added, so that the stream is the same in each run. The position also counts on where QPNs wrap.
  */
 static void rule_streams(struct kunit *test)
 {
@@ -185,16 +194,16 @@ static void rule_streams(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_rule_stream(&a, 0x5007, NHCA_OP_SEND_ONLY), 14);
 	KUNIT_EXPECT_EQ(test, nhca_rule_stream(&b, last, NHCA_OP_SEND_ONLY), 0);
 	KUNIT_EXPECT_EQ(test, nhca_rule_stream(&b, NHCA_QPN_MIN, NHCA_OP_SEND_ONLY), 2);
-	/* a.place is set, so this function gives the position of a QPN */
+	/* a.place is set, so it gives the position of a QPN instead */
 	a.place = rule_place_backwards;
 	KUNIT_EXPECT_EQ(test, nhca_rule_stream(&a, last - a.base, NHCA_OP_SEND_ONLY), 0);
 	KUNIT_EXPECT_EQ(test, nhca_rule_stream(&a, last - a.base - 3, NHCA_OP_ACK), 7);
-	/* QP 1, and items without a QP, do not depend on the base */
+	/* the streams of QP 1, and of items without a QP, do not depend on the base */
 	KUNIT_EXPECT_EQ(test, nhca_rule_stream(&a, 1, 0), nhca_rule_stream(&b, 1, 0));
 	KUNIT_EXPECT_NE(test, nhca_rule_stream(&a, 0, 0), nhca_rule_stream(&a, 1, 0));
 }
 
-/* A rule hits the fraction of items that its probability says. */
+/* A rule hits as many items as its probability says, except for a statistical deviation. */
 static void rule_probability_holds(struct kunit *test)
 {
 	static const u32 ppm[] = { 100, 10000, 250000, 500000, 900000, 1000000 };
@@ -209,8 +218,8 @@ static void rule_probability_holds(struct kunit *test)
 			hits += nhca_rule_hits(&r, n % 10, n / 10);
 		expected = count / 100 * (ppm[i] / 100) / 100;
 		/*
-		 * at least 4.4 standard deviations: int_sqrt() rounds the root of the mean down;
-		 * with a probability of 100% all items are hit
+		 * at least 4.4 standard deviations, because int_sqrt() rounds down; 0 for 100%,
+		 * because then all items are hit
 		 */
 		slack = ppm[i] == 1000000 ? 0 : 5 * int_sqrt(expected);
 		KUNIT_EXPECT_LE_MSG(test, abs((s32)hits - (s32)expected), slack,

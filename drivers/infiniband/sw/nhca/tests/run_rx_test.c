@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * KUnit: nhca_rx_copy_alike() places the packets of a batch that nhca_burst_run() has built, and
- * stops before a packet that has to be handled alone. It copies whole pages in a separate loop.
+ * stops before a packet that differs from the packets before it. Whole pages are copied by a
+ * separate loop, so most rows exist for pages and for smaller packets.
  */
 #include "run_fixture.h"
 
 #define PACKETS	12
 
 /**
- * struct place - one call of nhca_rx_copy_alike()
- * @kind:   packets of the batch
+ * struct place - one call of nhca_rx_copy_alike() for the packets after the first
+ * @kind:   the packets of the batch
  * @off:    offset at which the second packet is placed
- * @room:   bytes that the destination has from @off on; 0: enough
- * @max:    number of packets that the caller allows; 0: enough
- * @packet: packet whose header is changed; 0: none
- * @byte:   byte of its BTH that is changed
+ * @room:   bytes of the destination from @off on; 0: enough for all packets
+ * @max:    maximum number of packets that the caller passes; 0: more than the batch has
+ * @packet: index of a packet whose BTH is changed; 0: no packet is changed
+ * @byte:   index of the byte of this BTH that is changed
  * @bits:   bits of this byte that are inverted
- * @placed: packets after the first that are placed
+ * @placed: number of packets after the first that are expected to be placed
  */
 struct place {
 	struct kind kind;
@@ -43,22 +44,24 @@ static const struct place places[] = {
 	{ PAGES_COPIED, .placed = ALL },
 	{ SMALL, .placed = ALL },
 	{ { MIDDLE, 2 * PAGE_SIZE }, .placed = 6 },
-	/* a destination that is not aligned to pages */
+	/* a destination that does not begin at a page */
 	{ PAGES_ALIGNED, .off = 8, .placed = ALL },
 	{ PAGES_SHIFTED, .off = 100, .placed = ALL },
 	{ SMALL, .off = 1, .placed = ALL },
-	/* no more than the caller allows */
+	/* no more packets than the caller allows */
 	{ PAGES_ALIGNED, .max = 1, .placed = 1 },
 	{ PAGES_ALIGNED, .max = 2, .placed = 2 },
 	{ PAGES_ALIGNED, .max = 7, .placed = 7 },
 	{ SMALL, .max = 7, .placed = 7 },
-	/* a packet with AckReq is the last one that is placed */
+	/*
+	 * a packet with AckReq is the last packet that is placed, because it must be acknowledged
+	 */
 	{ PAGES_ALIGNED, .packet = 1, .byte = 8, .bits = ACKREQ, .placed = 1 },
 	{ PAGES_ALIGNED, .packet = 2, .byte = 8, .bits = ACKREQ, .placed = 2 },
 	{ PAGES_ALIGNED, .packet = 5, .byte = 8, .bits = ACKREQ, .placed = 5 },
 	{ PAGES_SHIFTED, .packet = 5, .byte = 8, .bits = ACKREQ, .placed = 5 },
 	{ SMALL, .packet = 5, .byte = 8, .bits = ACKREQ, .placed = 5 },
-	/* another PSN, opcode, P_Key or QP, other flags: the packet is not placed */
+	/* a packet with another PSN, opcode, P_Key, QP or other flags is not placed */
 	{ PAGES_ALIGNED, .packet = 1, .byte = PSN_BYTE, .bits = 1, .placed = 0 },
 	{ PAGES_ALIGNED, .packet = 2, .byte = PSN_BYTE, .bits = 1, .placed = 1 },
 	{ PAGES_ALIGNED, .packet = 6, .byte = PSN_BYTE, .bits = 1, .placed = 5 },
@@ -71,7 +74,7 @@ static const struct place places[] = {
 	{ PAGES_ALIGNED, .packet = 6, .byte = 8, .bits = 1, .placed = 5 },
 	{ PAGES_SHIFTED, .packet = 6, .byte = PSN_BYTE, .bits = 1, .placed = 5 },
 	{ SMALL, .packet = 6, .byte = PSN_BYTE, .bits = 1, .placed = 5 },
-	/* a destination that ends before the batch */
+	/* a destination that ends before the data of the batch */
 	{ PAGES_ALIGNED, .room = 1, .placed = 0 },
 	{ PAGES_ALIGNED, .room = PAGE_SIZE, .placed = 1 },
 	{ PAGES_ALIGNED, .room = 4 * PAGE_SIZE, .placed = 4 },
@@ -81,14 +84,16 @@ static const struct place places[] = {
 	{ SMALL, .room = 4 * 1024 + 10, .placed = 4 },
 };
 
-/* Return: a batch of packets as a netdev delivers it. Its data begins after the UDP header. */
+/* Return: a batch as a netdev delivers it, with the headers before the UDP payload removed. */
 static struct sk_buff *batch(struct kunit *test, const struct kind *k, bool lists)
 {
 	struct sk_buff *skb;
 	u32 n;
 
 	run->ndev->features = lists ? LISTS : NO_LISTS;
-	/* without a frag_list an skb has fewer packets */
+	/*
+	 * without a frag_list, an skb holds fewer packets, so add_run() may add fewer than PACKETS
+	 */
 	n = add_run(test, k, 0, PACKETS);
 	skb = flush(test);
 	KUNIT_ASSERT_NOT_NULL(test, skb);
@@ -98,7 +103,7 @@ static struct sk_buff *batch(struct kunit *test, const struct kind *k, bool list
 	return skb;
 }
 
-/* Return: the BTH of packet @n, which tests may change. */
+/* Return: the BTH of packet @n in the batch, which the caller may change. */
 static u8 *bth(const struct sk_buff *skb, const struct kind *k, u32 n)
 {
 	struct nhca_cursor at;
@@ -108,7 +113,7 @@ static u8 *bth(const struct sk_buff *skb, const struct kind *k, u32 n)
 	return (u8 *)nhca_cursor_at(&at, n * packet_bytes(k), &len);
 }
 
-/* Let @rx be the first packet of the batch, which was decoded and accepted. */
+/* Set @rx to the first packet of the batch, as if the receive path had decoded and accepted it. */
 static void first(struct kunit *test, struct nhca_rx *rx, const struct sk_buff *skb,
 		  const struct kind *k)
 {
@@ -131,13 +136,13 @@ static void first(struct kunit *test, struct nhca_rx *rx, const struct sk_buff *
 }
 
 /*
- * Expect that @n packets after the first are in memory from @p->off on, and no bytes outside the
- * destination.
+ * Expect that the payloads of @n packets after the first are in memory from @p->off on, and that
+ * bytes before and behind the destination were not written.
  */
 static void expect_memory(struct kunit *test, const struct place *p, u32 n)
 {
 	u32 len = n * p->kind.payload, total = RUN_PAGES * PAGE_SIZE, wrong = 0, i;
-	/* of a packet that does not fit, bytes may be placed as far as there is room */
+	/* the packet that does not fit may be placed in part, up to the end of the destination */
 	u32 end = p->off + max(len, p->room);
 
 	for (i = 0; i < p->off; i++)
@@ -184,7 +189,7 @@ static void one_place(struct kunit *test, const struct place *p, bool lists)
 	kfree_skb(skb);
 }
 
-/* The packets of a batch are placed up to the first that has to be handled alone. */
+/* The packets of a batch are placed up to the first packet that differs. */
 static void place_test(struct kunit *test)
 {
 	u32 i;
@@ -196,8 +201,8 @@ static void place_test(struct kunit *test)
 }
 
 /*
- * After a call has stopped, the next call places the following packets, because the cursor is at
- * the right packet.
+ * A call continues after the last packet that the previous call has placed, because @rx is then
+ * this packet.
  */
 static void resume_test(struct kunit *test)
 {
@@ -214,7 +219,9 @@ static void resume_test(struct kunit *test)
 
 	first(test, &rx, skb, &p.kind);
 	for (n = 0; n < ALL; n += 3) {
-		/* each call is in another live section, so the keys are checked again */
+		/*
+		 * each call is in another live section, so nhca_iter_sges() checks the L_Key again
+		 */
 		nhca_iter_sges(&it, &f->key_user, &sge, 1, n * PAGE_SIZE, sge.length,
 			       IB_ACCESS_LOCAL_WRITE);
 		enter();
@@ -226,7 +233,10 @@ static void resume_test(struct kunit *test)
 	kfree_skb(skb);
 }
 
-/* Packets that must be verified one by one are not placed together. */
+/*
+ * No packets are placed if @rx is not a pattern for the next packets, if its ICRC was checked, or
+ * if it has AckReq.
+ */
 static void alone_test(struct kunit *test)
 {
 	static const struct place p = { PAGES_ALIGNED };

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: nhca_burst_run() adds as many packets to a batch as the batch can have. Each packet has
- * the bytes that it would have if it were sent alone.
+ * KUnit: nhca_burst_run() adds packets to a batch until the batch is full. Each packet has the same
+ * bytes as a packet that is sent alone.
  */
 #include "run_fixture.h"
 
-/* Return: number of fragments of @skb, without its frag_list, that refer to pages of the source. */
+/*
+ * Return: number of fragments of @skb, without its frag_list, that refer to pages of the source
+ * memory.
+ */
 static u32 sources(const struct sk_buff *skb)
 {
 	const struct skb_shared_info *info = skb_shinfo(skb);
@@ -18,9 +21,9 @@ static u32 sources(const struct sk_buff *skb)
 }
 
 /*
- * Expect that lengths agree, and that no skb has too many fragments. Only an skb with pages of the
- * consumer has a zero-copy reference.
- * @lists: the first skb must have no such pages; they are in the skbs of its frag_list
+ * Expect that the lengths of @skb and its fragments agree, that no skb has too many fragments, and
+ * that exactly the skbs with pages of the source have a zero-copy reference.
+ * @lists: the batch may have a frag_list; then only the skbs of the frag_list refer to the source
  */
 static void expect_shape(struct kunit *test, struct sk_buff *skb, bool lists)
 {
@@ -45,7 +48,7 @@ static void expect_shape(struct kunit *test, struct sk_buff *skb, bool lists)
 	KUNIT_EXPECT_EQ(test, skb_headlen(skb), OUTER);
 }
 
-/* Return: number of fragments of @skb and its list that refer to @page. */
+/* Return: number of fragments of @skb and its frag_list that refer to @page. */
 static u32 references(const struct sk_buff *skb, const struct page *page)
 {
 	const struct skb_shared_info *info = skb_shinfo(skb);
@@ -60,8 +63,9 @@ static u32 references(const struct sk_buff *skb, const struct page *page)
 }
 
 /*
- * Free @skb. Expect that each of its fragments has dropped one reference of its page. At most two
- * references are left: that of this function, and that of the chunk of the page.
+ * Free @skb. Expect that each of its fragments releases one reference of the page that the first
+ * fragment uses. Then at most two references remain: one of this function, and one of the allocator
+ * that cuts pieces from the page.
  */
 static void expect_freed(struct kunit *test, struct sk_buff *skb)
 {
@@ -81,7 +85,8 @@ static void expect_freed(struct kunit *test, struct sk_buff *skb)
 /* ---- runs in an empty batch ---- */
 
 /*
- * Return: number of packets with @pieces pieces of payload that fit one skb together with a mark.
+ * Return: number of packets that fit into one skb, if each has @pieces fragments of payload and one
+ * fragment for the mark and the next header.
  */
 static u32 fit(u32 pieces)
 {
@@ -91,13 +96,16 @@ static u32 fit(u32 pieces)
 static const struct {
 	struct kind kind;
 	u32 count;
-	/* pieces of a packet; 0: the number varies, so the row is tested only with frag_lists */
+	/*
+	 * fragments of a packet's payload; 0: the number varies, so the row is tested only with
+	 * frag_lists
+	 */
 	u32 pieces;
 } rows[] = {
 	{ { MIDDLE, PAGE_SIZE }, 64, 1 },
 	{ { MIDDLE, PAGE_SIZE }, 1, 1 },
 	{ { MIDDLE, PAGE_SIZE }, 8, 1 },
-	/* whole pages of memory that is not aligned to pages */
+	/* payloads of one page each, in memory that does not begin at a page */
 	{ { MIDDLE, PAGE_SIZE, 100 }, 64, 2 },
 	{ { MIDDLE, 1024 }, 64, 1 },
 	{ { MIDDLE, 1024, 512 }, 64, 0 },
@@ -110,7 +118,9 @@ static const struct {
 	{ { MIDDLE, 1024, 0, true }, 64, 1 },
 	{ { MIDDLE, 4000, 60, true }, 64, 1 },
 	{ { MIDDLE, 2 * PAGE_SIZE, 1, true }, 3, 2 },
-	/* packets of a channel have more headers, with an offset and a PVO that increase */
+	/*
+	 * packets of a channel have an RXETH, whose offset and PVO increase from packet to packet
+	 */
 	{ { NHCA_RX_WRITE, PAGE_SIZE }, 64, 1 },
 	{ { NHCA_RX_WRITE, PAGE_SIZE, 0, true }, 64, 1 },
 	{ { NHCA_RX_WRITE, 1000, 8 }, 5, 0 },
@@ -150,8 +160,9 @@ static void one_run(struct kunit *test, const struct kind *k, u32 count, u32 wan
 }
 
 /*
- * A run has as many packets as GSO, IP and the fragments allow, and each has its own header, its
- * payload and the mark. With a frag_list, fragments are no limit.
+ * A run has as many packets as GSO, the length of an IP packet and the number of fragments allow.
+ * With a frag_list, the number of fragments is no limit. Each packet has its own header, payload
+ * and mark.
  */
 static void run_test(struct kunit *test)
 {
@@ -167,7 +178,7 @@ static void run_test(struct kunit *test)
 	}
 }
 
-/* Packets that cannot be built in a run are left to the caller, and the batch stays empty. */
+/* nhca_burst_run() adds no packet, and leaves the batch empty, if it cannot build the packets. */
 static void none_test(struct kunit *test)
 {
 	static const struct kind six = { MIDDLE, NHCA_BURST_PAYLOAD };
@@ -176,12 +187,12 @@ static void none_test(struct kunit *test)
 	struct fixture *f = test->priv;
 
 	run->ndev->features = LISTS;
-	/* more pages than a packet has pieces */
+	/* six pages, more than a packet may have fragments; then too many bytes to copy */
 	KUNIT_EXPECT_EQ(test, add_run(test, &six, 0, 4), 0);
 	KUNIT_EXPECT_NULL(test, run->b.skb);
 	KUNIT_EXPECT_EQ(test, add_run(test, &long_kind, 0, 4), 0);
 	KUNIT_EXPECT_NULL(test, run->b.skb);
-	/* an L_Key of no region */
+	/* an L_Key that belongs to no region */
 	local_bh_disable();
 	packet(test, &pages, 0, U32_MAX);
 	run->sge.lkey += 256;
@@ -189,7 +200,10 @@ static void none_test(struct kunit *test)
 	local_bh_enable();
 	KUNIT_EXPECT_NULL(test, run->b.skb);
 	KUNIT_EXPECT_NULL(test, run->b.zcopy);
-	/* first the netdev is down, then it supports no batches */
+	/*
+	 * first the netdev is down, then it has no GSO for UDP; the batch stays without packets
+	 * after that
+	 */
 	clear_bit(__LINK_STATE_START, &f->dev->netdev->state);
 	KUNIT_EXPECT_EQ(test, add_run(test, &pages, 0, 4), 0);
 	set_bit(__LINK_STATE_START, &f->dev->netdev->state);
@@ -204,7 +218,7 @@ static void none_test(struct kunit *test)
 
 /* ---- runs and other packets in one batch ---- */
 
-/* Expect that @skb has @n packets from number @first on. */
+/* Expect that @skb consists of @n packets, the first of which is packet @first of @k. */
 static void expect_batch(struct kunit *test, struct sk_buff *skb, const struct kind *k, u32 first,
 			 u32 n)
 {
@@ -217,16 +231,13 @@ static void expect_batch(struct kunit *test, struct sk_buff *skb, const struct k
 }
 
 /*
- * Two runs and a shorter packet share a batch. The shorter packet ends the batch, so that the next
- * run begins another batch.
+ * Two runs and a shorter packet share a batch. The shorter packet ends the batch, because GSO
+ * allows only the last packet to be shorter. So the next run begins another batch.
  */
 static void join_test(struct kunit *test)
 {
 	static const struct kind pages = { MIDDLE, PAGE_SIZE };
-	/*
-	 * packet 6 is of this kind; its payload begins at byte 6000 of the source, not after that
-	 * of packet 5
-	 */
+	/* packet 6 has this kind, so its payload begins at byte 6 * 1000 of the source */
 	static const struct kind last = { NHCA_OP_WRITE_LAST, 1000 };
 	u32 bytes = packet_bytes(&pages);
 	struct sk_buff *skb;
@@ -254,10 +265,7 @@ static void join_test(struct kunit *test)
 	kfree_skb(skb);
 }
 
-/*
- * A batch that is full is sent when the next run comes. The run goes on in a new batch, and no
- * packet is lost.
- */
+/* A batch that is full is sent when the next run is added, and the run is added to a new batch. */
 static void full_test(struct kunit *test)
 {
 	static const struct kind pages = { MIDDLE, PAGE_SIZE };
@@ -267,7 +275,7 @@ static void full_test(struct kunit *test)
 	run->ndev->features = LISTS;
 	n = add_run(test, &pages, 0, 10);
 	KUNIT_EXPECT_EQ(test, n, 10);
-	/* the packets that the batch still has room for, and no more */
+	/* nine packets are offered, but the batch has room for most - 10 packets only */
 	n += add_run(test, &pages, n, 9);
 	KUNIT_EXPECT_EQ(test, n, most);
 	n += add_run(test, &pages, n, 19 - n);
@@ -281,9 +289,10 @@ static void full_test(struct kunit *test)
 }
 
 /*
- * The middle packets of a message are shorter than its first packet, which has more headers. If all
- * middle packets fit one batch, the first packet is sent alone. Otherwise the first packet shares
- * its batch with one middle packet, which ends the batch.
+ * The MIDDLE packets of a message are shorter than its FIRST packet, which has a RETH, so only one
+ * of them may follow in the batch of the FIRST packet. If all MIDDLE packets fit into one batch,
+ * the FIRST packet is sent alone. Otherwise one MIDDLE packet shares the batch of the FIRST packet
+ * and ends the batch.
  */
 static void after_first_test(struct kunit *test)
 {
@@ -315,8 +324,8 @@ static void after_first_test(struct kunit *test)
 }
 
 /*
- * If the source ends early, the run has only the packets whose payload is complete. The last of
- * these packets also has its mark.
+ * If the source ends early, the run has only the packets whose payload is complete. Each of them,
+ * also the last, has its mark.
  */
 static void short_source_test(struct kunit *test)
 {
@@ -332,7 +341,7 @@ static void short_source_test(struct kunit *test)
 		run->ndev->features = i % 2 ? LISTS : NO_LISTS;
 		for (n = 0; n < 4; n++) {
 			local_bh_disable();
-			/* the source also has half of the next packet */
+			/* the source has the payloads of n packets and half of the next payload */
 			packet(test, &kinds[k], 0, n * kinds[k].payload + kinds[k].payload / 2);
 			KUNIT_EXPECT_EQ(test, nhca_burst_run(&run->tx, 10), n);
 			local_bh_enable();

@@ -10,7 +10,7 @@
 
 struct rwr_room {
 	struct nhca_rwr *rwr;
-	struct nhca_sge *canary;	/* one SGE beyond the room for SGEs */
+	struct nhca_sge *canary;	/* the SGE behind the array, which nothing may write */
 };
 
 static struct rwr_room rwr_make(struct kunit *test, u32 max_sge)
@@ -24,12 +24,14 @@ static struct rwr_room rwr_make(struct kunit *test, u32 max_sge)
 	return room;
 }
 
+/* Return: true if the SGE behind the array is unchanged. */
 static bool canary_lives(const struct rwr_room *room)
 {
 	return room->canary->addr == 0xc5c5c5c5c5c5c5c5ULL &&
 	       room->canary->length == 0xc5c5c5c5 && room->canary->lkey == 0xc5c5c5c5;
 }
 
+/* Let the indices of an empty queue begin with @start, to test where they wrap. */
 static void rwq_start_at(struct nhca_rwq *q, u32 start)
 {
 	q->cons = start;
@@ -38,7 +40,9 @@ static void rwq_start_at(struct nhca_rwq *q, u32 start)
 	q->ring.hdr->cons = start;
 }
 
-/* Fill the entry at @index as user space does, but do not publish it. */
+/*
+ * Fill the slot of @index as user space does, but do not publish the request by the producer index.
+ */
 static struct nhca_recv_wqe *rwq_fill(struct nhca_rwq *q, u32 index, u64 wr_id, u32 num_sge)
 {
 	struct nhca_recv_wqe *wqe = nhca_ring_slot(&q->ring, index);
@@ -55,7 +59,7 @@ static struct nhca_recv_wqe *rwq_fill(struct nhca_rwq *q, u32 index, u64 wr_id, 
 	return wqe;
 }
 
-/* Each entry is fetched once, in order, with its SGEs and the sum of their lengths. */
+/* Each request is fetched once and in order, with its SGEs and the sum of their lengths. */
 static void rwq_fetch_test(struct kunit *test)
 {
 	static const u32 starts[] = { 0, 0xfffffffa, 0x7ffffffe };
@@ -89,8 +93,9 @@ static void rwq_fetch_test(struct kunit *test)
 }
 
 /*
- * An entry with too many SGEs, or with an SGE that is too long, is consumed and reported with its
- * wr_id. Nothing is written beyond the room for SGEs.
+ * A request with too many SGEs, or with an SGE that is too long, is consumed and refused with
+ * -EINVAL. Its wr_id is valid, because the caller completes the request in error. Nothing is
+ * written behind the array of SGEs.
  */
 static void rwq_broken_entry_test(struct kunit *test)
 {
@@ -110,7 +115,7 @@ static void rwq_broken_entry_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, nhca_rwq_fetch(&q, room.rwr), -EINVAL);
 		KUNIT_EXPECT_EQ(test, room.rwr->wr_id, 77 + i);
 		KUNIT_EXPECT_LE(test, room.rwr->num_sge, RWQ_SGES);
-		/* the entry is consumed, so it does not block the next one */
+		/* the request is consumed, so that it does not block the next request */
 		KUNIT_EXPECT_EQ(test, q.ring.hdr->cons, index + 1);
 		KUNIT_EXPECT_TRUE(test, canary_lives(&room));
 	}
@@ -124,7 +129,10 @@ static void rwq_broken_entry_test(struct kunit *test)
 			KUNIT_EXPECT_EQ(test, q.ring.hdr->cons, index + 1);
 		}
 	}
-	/* an SGE may have 2^31 bytes; a sum beyond 32 bits is reported as U32_MAX */
+	/*
+	 * an SGE may have 2^31 bytes; if the sum of two does not fit into 32 bits, the length is
+	 * U32_MAX
+	 */
 	wqe = rwq_fill(&q, index, 5, 1);
 	wqe->sge[0].length = 0x80000000;
 	q.ring.hdr->prod = ++index;
@@ -139,7 +147,10 @@ static void rwq_broken_entry_test(struct kunit *test)
 	nhca_rwq_free(&q);
 }
 
-/* An impossible producer index is refused. The kernel ignores the consumer index in the ring. */
+/*
+ * A producer index that is too far ahead is refused with -EPROTO. The kernel ignores the consumer
+ * index in the ring, because user space can write it.
+ */
 static void rwq_hostile_index_test(struct kunit *test)
 {
 	static const u32 ahead[] = { 5, 0x7fffffff, 0x80000000, 0xffffffff };
@@ -151,7 +162,7 @@ static void rwq_hostile_index_test(struct kunit *test)
 	rwq_start_at(&q, 0xfffffffe);
 	for (i = 0; i < ARRAY_SIZE(ahead); i++) {
 		q.ring.hdr->prod = 0xfffffffe + ahead[i];
-		/* user space's copy of the consumer index is ignored */
+		/* only q.cons counts, so this index of user space has no effect */
 		q.ring.hdr->cons = q.ring.hdr->prod - 1;
 		KUNIT_EXPECT_EQ(test, nhca_rwq_fetch(&q, room.rwr), -EPROTO);
 		KUNIT_EXPECT_EQ(test, nhca_rwq_level(&q), 0);
@@ -160,7 +171,7 @@ static void rwq_hostile_index_test(struct kunit *test)
 	nhca_rwq_free(&q);
 }
 
-/* A kernel consumer can post until the queue is full, and receives are fetched in order. */
+/* A kernel consumer can post until the queue is full. Requests are fetched in order. */
 static void rwq_post_test(struct kunit *test)
 {
 	struct ib_sge sges[RWQ_SGES + 1] = {
@@ -204,7 +215,7 @@ static void rwq_post_test(struct kunit *test)
 	nhca_rwq_free(&q);
 
 	KUNIT_EXPECT_EQ(test, nhca_rwq_init(&q, 1, NHCA_MAX_SGE + 1, NULL), -EINVAL);
-	/* a receive without SGEs is valid */
+	/* a request without SGEs is valid */
 	KUNIT_ASSERT_EQ(test, nhca_rwq_init(&q, 1, 0, NULL), 0);
 	wr.num_sge = 0;
 	KUNIT_EXPECT_EQ(test, nhca_rwq_post(&q, &wr), 0);
@@ -215,7 +226,7 @@ static void rwq_post_test(struct kunit *test)
 
 #define MOVE_POSTED	1000
 
-/* Post requests whose wr_id is their index, counted from @from. */
+/* Post @count requests. The wr_id of a request is @from plus its index. */
 static void post_range(struct kunit *test, struct nhca_rwq *q, u32 from, u32 count)
 {
 	struct ib_recv_wr wr = {};
@@ -240,7 +251,8 @@ static void fetch_range(struct kunit *test, struct nhca_rwq *q, struct nhca_rwr 
 
 /*
  * Requests are posted and fetched between the steps of a move. Each request is fetched once and in
- * order. No step copies more than NHCA_RWQ_STEP requests with the lock held.
+ * order. The move ends only when a step has at most NHCA_RWQ_STEP requests left, which it copies
+ * with the queue's lock held.
  */
 static void rwq_move_test(struct kunit *test)
 {
@@ -255,11 +267,13 @@ static void rwq_move_test(struct kunit *test)
 	nhca_rwq_move_start(&q, &m, &new.ring);
 	KUNIT_EXPECT_EQ(test, nhca_rwq_move_step(&q, &m), -EAGAIN);
 
-	/* slots of fetched requests are filled again before the next step */
+	/*
+	 * new requests use the slots of fetched requests, so the next step has to copy these slots
+	 */
 	fetch_range(test, &q, room.rwr, 0, 600);
 	post_range(test, &q, MOVE_POSTED, NHCA_RWQ_STEP + 1);
 	KUNIT_EXPECT_EQ(test, nhca_rwq_move_step(&q, &m), -EAGAIN);
-	/* requests that were not copied yet are fetched too */
+	/* now requests are fetched that no step has copied */
 	fetch_range(test, &q, room.rwr, 600, MOVE_POSTED + NHCA_RWQ_STEP + 1 - 600);
 	post_range(test, &q, 5000, NHCA_RWQ_STEP);
 	KUNIT_EXPECT_EQ(test, nhca_rwq_move_step(&q, &m), 0);
@@ -273,7 +287,10 @@ static void rwq_move_test(struct kunit *test)
 	nhca_rwq_free(&new);
 }
 
-/* A ring that is too small, and any producer index of user space, leave the queue as it was. */
+/*
+ * A new ring that is too small is refused, and so is a producer index that is too far ahead. The
+ * queue then keeps its ring and its requests.
+ */
 static void rwq_move_refused_test(struct kunit *test)
 {
 	static const u32 prods[] = { 0x7fffffff, 0xffffffff, 2000, 900, 1, 0, 1024 };
@@ -297,7 +314,10 @@ static void rwq_move_refused_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, err, 0);
 	fetch_range(test, &q, room.rwr, 1, 256);
 
-	/* index 257 is the next one; user space moves its producer index between the steps */
+	/*
+	 * the queue is empty, and user space changes its producer index between the steps of the
+	 * next move
+	 */
 	nhca_rwq_move_start(&q, &m, &new.ring);
 	q.ring.hdr->prod = q.cons + 200;
 	KUNIT_EXPECT_EQ(test, nhca_rwq_move_step(&q, &m), -EAGAIN);
@@ -316,9 +336,9 @@ static void rwq_move_refused_test(struct kunit *test)
 }
 
 /*
- * A process that moves its producer index at the right moments, for example because it can watch
- * the copies in its own memory, cannot keep a move from ending. Otherwise it could also keep the
- * device from being removed.
+ * A move ends with -EBUSY if user space changes its producer index again and again. A process could
+ * do so by watching the copies in its own memory. If the move never ended, the device could not be
+ * removed.
  */
 static void rwq_move_endless_test(struct kunit *test)
 {
@@ -358,7 +378,7 @@ static void on_srq_event(struct ib_event *event, void *context)
 		f->err_events++;
 }
 
-/* Fetch a receive. Bottom-half work, which calls the handler, has run on return. */
+/* Fetch a receive. The event handler has run on return, because local_bh_enable() runs BH work. */
 static int srq_fetch(struct srq_fixture *f, struct nhca_rwr *rwr)
 {
 	int err;
@@ -386,22 +406,28 @@ static void srq_events(struct kunit *test, bool user)
 	for (i = 0; i < 8; i++)
 		KUNIT_ASSERT_EQ(test, nhca_rwq_post(&f->srq.wq, &wr), 0);
 	f->srq.limit = 6;
-	/* 7 and 6 receives are left, which is not below the limit */
+	/* 7 and then 6 receives are left, and neither is below the limit */
 	KUNIT_EXPECT_EQ(test, srq_fetch(f, room.rwr), 0);
 	KUNIT_EXPECT_EQ(test, srq_fetch(f, room.rwr), 0);
 	KUNIT_EXPECT_EQ(test, f->limit_events, 0);
-	/* 5 receives are left */
+	/* 5 receives are left, which is below the limit */
 	KUNIT_EXPECT_EQ(test, srq_fetch(f, room.rwr), 0);
 	KUNIT_EXPECT_EQ(test, f->limit_events, 1);
 	KUNIT_EXPECT_EQ(test, f->srq.limit, 0);
-	/* each arming raises one event */
+	/*
+	 * the event has disarmed the limit, so another fetch raises no event until the limit is set
+	 * again
+	 */
 	KUNIT_EXPECT_EQ(test, srq_fetch(f, room.rwr), 0);
 	KUNIT_EXPECT_EQ(test, f->limit_events, 1);
 	f->srq.limit = 4;
 	KUNIT_EXPECT_EQ(test, srq_fetch(f, room.rwr), 0);
 	KUNIT_EXPECT_EQ(test, f->limit_events, 2);
 
-	/* an impossible index raises one error event, even if it is found again */
+	/*
+	 * a producer index that is too far ahead raises one error event, even if several fetches
+	 * find it
+	 */
 	f->srq.wq.ring.hdr->prod += 100;
 	f->srq.limit = 4;
 	for (i = 0; i < 3; i++) {
@@ -414,8 +440,8 @@ static void srq_events(struct kunit *test, bool user)
 }
 
 /*
- * An SRQ raises one limit event for each arming, when fewer receives are left than the limit, and
- * one error event for an impossible index.
+ * An SRQ raises one limit event each time the limit is armed, when fewer receives are left than the
+ * limit. It raises one error event for a producer index that is too far ahead.
  */
 static void srq_test(struct kunit *test)
 {
@@ -424,8 +450,9 @@ static void srq_test(struct kunit *test)
 }
 
 /*
- * nhca_srq_fetch() does not call the handler of a kernel consumer, because it runs with locks of a
- * QP held, perhaps in the call chain of a verb. After nhca_srq_stop() no handler runs.
+ * nhca_srq_fetch() does not call the event handler of a kernel consumer itself, because its caller
+ * holds locks of a QP and may have been called by a verb of this consumer. nhca_srq_stop() waits
+ * for the handler.
  */
 static void srq_call_chain_test(struct kunit *test)
 {

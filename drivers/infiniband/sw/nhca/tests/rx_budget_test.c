@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: packets that requesters and responders send while a batch is received use the budget of
- * the receiver, so a batch that changes between queue pairs does not occupy the CPU.
+ * KUnit: the packets that requesters and responders send while a batch is received count against
+ * the receive budget. Otherwise a batch with packets for several QPs in turns could occupy a CPU
+ * for too long.
  */
 #include "../net/sockets.h"
 #include "qp_fixture.h"
@@ -9,7 +10,9 @@
 #define READ_REQUEST	(NHCA_SVC_RC | NHCA_OP_READ_REQUEST)
 #define ACK		(NHCA_SVC_RC | NHCA_OP_ACK)
 #define QPS		2
-/* packets that the last pass of a batch may send beyond the budget */
+/*
+ * packets that a QP may send while a batch is received, although the budget of the batch is used up
+ */
 #define LAST_PASS	32
 
 static struct nhca_qp *qps[QPS];
@@ -34,8 +37,8 @@ static void budget_exit(struct kunit *test)
 }
 
 /*
- * Return: a batch of @count packets with @opcode, for the two QPs in turns. @psn: PSN of the first
- * packet of each QP; the next packet for the same QP has a PSN that is higher by @step.
+ * Return: a batch of @count packets with @opcode, for the two QPs in turns. The first packet of
+ * each QP has PSN @psn, and @step is the difference to the PSN of the next packet of the same QP.
  */
 static struct sk_buff *turns(struct kunit *test, u8 opcode, u32 psn, u32 step, u32 len, u32 count)
 {
@@ -55,10 +58,11 @@ static struct sk_buff *turns(struct kunit *test, u8 opcode, u32 psn, u32 step, u
 }
 
 /*
- * Receive @skb in passes of @budget packets. Two QPs may exceed the budget: the QP that uses it up,
- * and the QP that received the last packet of the pass.
- * @most: packets that a QP sends for one packet
- * Return: number of passes.
+ * Receive @skb by calls of nhca_rx_batch(), each with a budget of @budget packets. In a call, two
+ * QPs may exceed the budget: the QP that uses it up, and the QP that received the last packet of
+ * the call.
+ * @most: maximum number of packets that a QP sends for one received packet
+ * Return: number of calls.
  */
 static u32 receive(struct kunit *test, struct sk_buff *skb, int budget, u32 most)
 {
@@ -83,8 +87,8 @@ static u32 receive(struct kunit *test, struct sk_buff *skb, int budget, u32 most
 }
 
 /*
- * READs of two QPs in turns: the responses use the budget, and the other READs of the batch wait
- * for the next pass.
+ * READs for two QPs in turns: the responses use up the budget, so the next call handles the other
+ * READs of the batch.
  */
 static void reads_test(struct kunit *test)
 {
@@ -95,7 +99,7 @@ static void reads_test(struct kunit *test)
 
 	skb = turns(test, READ_REQUEST, FIX_RQ_PSN, 4, 4 * FIX_MTU, 8);
 	KUNIT_EXPECT_EQ(test, receive(test, skb, 8, 4), 3);
-	/* all READs are answered once, and the READs of a QP in order */
+	/* each READ is answered once, and the READs of a QP are answered in order */
 	KUNIT_ASSERT_EQ(test, f->nsent, 8 * 4);
 	for (i = 0; i < f->nsent; i++) {
 		h = &f->sent[i].hdr;
@@ -103,7 +107,7 @@ static void reads_test(struct kunit *test)
 	}
 }
 
-/* An ACK lets the requester send, and these packets also use the budget. */
+/* An ACK lets the requester send more packets, which also count against the budget. */
 static void acks_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -123,8 +127,9 @@ static void acks_test(struct kunit *test)
 }
 
 /*
- * A long response stops when the budget of the batch is used up, and the workqueue sends its other
- * packets. Each pass may send some packets, so that short responses never wait for the workqueue.
+ * A long response stops when the budget of the batch is used up, and a work item sends its other
+ * packets. Yet each QP may send LAST_PASS packets, so that short responses never wait for the work
+ * item.
  */
 static void long_response_test(struct kunit *test)
 {
@@ -141,8 +146,8 @@ static void long_response_test(struct kunit *test)
 	local_bh_disable();
 	all = nhca_rx_batch(f->dev->nn, skb, false, &pos, &budget);
 	/*
-	 * cancel the work: a worker would call the real functions, because the fixture replaces
-	 * them only in this thread
+	 * cancel the work item, because a worker would call the real functions: the fixture
+	 * replaces them only in this thread
 	 */
 	for (i = 0; i < QPS; i++)
 		rest[i] = cancel_work(&qps[i]->piggyback->rest);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: the RXETH: the place of each field on the wire, and the lengths that are refused, compared
- * with a reference that splits the transfer into packets.
+ * KUnit: the RXETH: the position of each field on the wire, and which lengths are accepted. The
+ * reference for lengths splits the transfer into packets as a sender does.
  */
 #include <kunit/test.h>
 #include <linux/prandom.h>
 #include "../wire/bth.h"
 
-/* Made by hand from the figure in Documentation/rcxt.rst. Each field has different bytes. */
+/* Written by hand from the figure in Documentation/rcxt.rst. All fields have different bytes. */
 static const u8 rxeth_bytes[NHCA_RXETH_LEN + 16] = {
 	0x11, 0x12, 0x13, 0x14,				/* channel key */
 	0x21, 0x22, 0x23, 0x24,				/* job id */
@@ -25,7 +25,7 @@ static const u8 rxeth_bytes[NHCA_RXETH_LEN + 16] = {
 	0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a,	/* or 16 */
 };
 
-/* Each RXETH field is decoded from and encoded to its bytes, for every opcode of channels. */
+/* Decoding and encoding agree with rxeth_bytes[] for each field and each opcode of channels. */
 static void rxeth_known_bytes(struct kunit *test)
 {
 	static const u8 opcodes[] = {
@@ -82,8 +82,8 @@ static void rxeth_known_bytes(struct kunit *test)
 }
 
 /*
- * Expect that nhca_rxeth_stepped() accepts the RXETH of @p as that of @first, @n segments later,
- * and refuses it if any bit differs.
+ * Expect that nhca_rxeth_stepped() accepts @p as headers of the packet that is @n packets after
+ * @first, and refuses the RXETH if any of its bits differs.
  */
 static void expect_stepped(struct kunit *test, const struct nhca_hdr *first, u32 n, u8 *p)
 {
@@ -103,8 +103,9 @@ static void expect_stepped(struct kunit *test, const struct nhca_hdr *first, u32
 }
 
 /*
- * nhca_hdr_step() changes a copy of the first packet's headers into exactly the bytes that encoding
- * the later packet gives.
+ * nhca_hdr_step() turns the bytes of the first packet's headers into the bytes that
+ * nhca_hdr_encode() gives for a later packet. The PSN wraps within the packets, and the PVO has a
+ * carry into its upper half.
  */
 static void rxeth_step_is_encode(struct kunit *test)
 {
@@ -141,7 +142,10 @@ static void rxeth_step_is_encode(struct kunit *test)
 	}
 }
 
-/* Another version is reported before lengths are checked, because it may have other lengths. */
+/*
+ * An RXETH of another version is reported before its lengths are checked, because the other version
+ * may have other lengths.
+ */
 static void rxeth_other_version(struct kunit *test)
 {
 	struct nhca_hdr in = { .opcode = NHCA_RX_PROBE, .rx.segment = 64 }, out;
@@ -156,8 +160,8 @@ static void rxeth_other_version(struct kunit *test)
 }
 
 /*
- * Return: true if one of the packets into which a sender splits the transfer has this offset and
- * length.
+ * Return: true if a sender that splits @total bytes into segments makes a packet with @offset and
+ * @length.
  */
 static bool reference_is_packet(u32 total, u32 segment, u32 offset, u32 length)
 {
@@ -180,7 +184,7 @@ static u32 draw(struct rnd_state *rnd, u32 below)
 	return prandom_u32_state(rnd) % below;
 }
 
-/* Return: a value at or near @border, or anywhere. */
+/* Return: @border, a value near @border, a value up to @border, or any value. */
 static u32 draw_near(struct rnd_state *rnd, u32 border)
 {
 	switch (draw(rnd, 4)) {
@@ -196,8 +200,8 @@ static u32 draw_near(struct rnd_state *rnd, u32 border)
 }
 
 /*
- * The lengths of payload packets are accepted exactly if a sender makes a packet with these
- * lengths.
+ * The lengths of a packet with payload are accepted if and only if a sender makes a packet with
+ * these lengths.
  */
 static void rxeth_payload_lengths(struct kunit *test)
 {
@@ -225,7 +229,7 @@ static void rxeth_payload_lengths(struct kunit *test)
 				    "total %u segment %u offset %u length %u", x.total,
 				    x.segment, x.offset, x.length);
 		KUNIT_EXPECT_EQ(test, nhca_rxeth_fits(&x, NHCA_RX_READ_DATA, x.length), want);
-		/* the packet has one byte more or less than its header says */
+		/* refused: the packet has one byte of payload more or less than its RXETH says */
 		KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_WRITE, x.length + 1));
 		if (x.length)
 			KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_WRITE,
@@ -236,15 +240,17 @@ static void rxeth_payload_lengths(struct kunit *test)
 }
 
 /*
- * The lengths of packets without segments are checked: packet mode, requests, notices, probes,
- * fences and statuses.
+ * The lengths of packets that are not segments of a transfer are checked: packet mode, requests,
+ * notices, probes, fences and statuses.
  */
 static void rxeth_other_lengths(struct kunit *test)
 {
-	/* 3 packets: 1024, 1024 and 100 bytes */
+	/* a transfer of 3 packets, with 1024, 1024 and 100 bytes */
 	struct nhca_rxeth x = { .total = 2148, .segment = 1024 };
 
-	/* packet mode: one packet has the whole transfer, and fits a frame */
+	/*
+	 * packet mode: the packet has the whole transfer, at most NHCA_RX_MAX_PACKET (1984) bytes
+	 */
 	KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_PACKET, 0));
 	x.length = 1984;
 	KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_PACKET, 1984));
@@ -257,7 +263,7 @@ static void rxeth_other_lengths(struct kunit *test)
 	x = (struct nhca_rxeth) {};
 	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_PACKET, 0));
 
-	/* requests and notices: a possible transfer, offset 0, no payload */
+	/* requests and notices: a length that a transfer can have, offset 0, no payload */
 	x = (struct nhca_rxeth) { .total = 2148, .segment = 1024 };
 	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_READ_REQUEST, 0));
 	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_NOTICE, 0));
@@ -276,7 +282,10 @@ static void rxeth_other_lengths(struct kunit *test)
 	x.segment = 1024;
 	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_READ_REQUEST, 0));
 
-	/* half-receive read requests: whole packets, which fit into frames */
+	/*
+	 * half-receive READ requests: a part of whole packets, each at most 1984 bytes, as a frame
+	 * takes
+	 */
 	x = (struct nhca_rxeth) { .total = 2148, .segment = 1024, .part = 2148 };
 	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_FRAMES_REQUEST, 0));
 	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_FRAMES_CHALLENGE, 0));
@@ -297,8 +306,8 @@ static void rxeth_other_lengths(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_FRAMES_REQUEST, 0));
 
 	/*
-	 * a status has at most one bit for each packet from its offset on: here for 16384, 8 and 9
-	 * packets
+	 * a status has at most one bit for each packet from its offset on: here first for 16384
+	 * packets, then for 8, then for 9
 	 */
 	x = (struct nhca_rxeth) { .total = NHCA_RCXT_MAX_LEN, .segment = 1024, .length = 1984 };
 	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_STATUS, 1984));
@@ -316,9 +325,10 @@ static void rxeth_other_lengths(struct kunit *test)
 }
 
 /*
- * An answer to an address without a valid token is not longer than the packet that caused it: a
- * notice for a write of no bytes, a status without a bitmap, a challenge. Otherwise a forged source
- * address would amplify traffic to a victim.
+ * If the source address of a packet is not verified by a token, the answer is not longer than the
+ * packet: a notice for a write of no bytes, a status without a bitmap, a challenge. Otherwise an
+ * attacker could forge the source address, and the victim would get more bytes than the attacker
+ * sends.
  */
 static void rxeth_answers_are_short(struct kunit *test)
 {
@@ -350,7 +360,7 @@ static void rxeth_answers_are_short(struct kunit *test)
 				    "%#x, answered by %#x", pairs[i].question, pairs[i].answer);
 }
 
-/* Reserved opcodes are refused like unknown ones. */
+/* Opcodes that are reserved for later use are refused like unknown opcodes. */
 static void rxeth_reserved_opcodes(struct kunit *test)
 {
 	static const u8 reserved[] = {

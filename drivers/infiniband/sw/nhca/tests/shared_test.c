@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: rings and device memory that a process shares with the driver: rings in memory of the
- * process, memory of the kernel that the process maps, and the limits that both count against.
+ * KUnit: rings and device memory that a process shares with the driver. A ring is in memory of the
+ * process, or in memory of the kernel that the process maps. Device memory is in memory of the
+ * kernel. Both count against limits.
  */
 #include <linux/anon_inodes.h>
 #include <linux/cred.h>
@@ -25,9 +26,9 @@
 
 /**
  * struct shared - objects of each test
- * @uc: context of the process that the test creates
+ * @uc: user context of the process
  * @ufile: uverbs file of @uc; rdma_user_mmap_entry_insert() takes the umap_lock of this file
- * @users: pools of the device
+ * @users: pools of the device, which limit device memory
  */
 struct shared {
 	struct nhca_ucontext uc;
@@ -46,7 +47,7 @@ static int shared_init(struct kunit *test)
 		return err;
 	shared = kunit_kzalloc(test, sizeof(*shared), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, shared);
-	/* this creates the address space of the process */
+	/* create the address space of the process */
 	KUNIT_ASSERT_NE(test, kunit_vm_mmap(test, NULL, 0, PAGE_SIZE, PROT_READ,
 					    MAP_ANONYMOUS | MAP_PRIVATE, 0), 0);
 	f->dev->ibdev.ops.mmap_free = nhca_mmap_free;
@@ -75,7 +76,7 @@ static long dm_bytes(void)
 	return atomic_long_read(&shared->users.used[NHCA_POOL_DM]);
 }
 
-/* The mmap() of the uverbs file. */
+/* mmap() of the uverbs file */
 static int file_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	return nhca_mmap(&shared->uc.ibuc, vma);
@@ -85,7 +86,10 @@ static const struct file_operations file_ops = {
 	.mmap = file_mmap,
 };
 
-/* Return: the address at which the process has mapped @size bytes at @offset, or an error. */
+/*
+ * Return: the address at which the process has mapped @size bytes at @offset of the uverbs file, or
+ * an error.
+ */
 static long map(struct kunit *test, u64 offset, size_t size, unsigned long flags)
 {
 	struct file *file = anon_inode_getfile("[nhca_test]", &file_ops, NULL, O_RDWR);
@@ -105,7 +109,7 @@ static u32 read_user(struct kunit *test, unsigned long addr)
 	return value;
 }
 
-/* Wait until the kernel has freed the memory that was unmapped. */
+/* Wait until @want pages are pinned: delayed work of the driver frees memory that was unmapped. */
 static void wait_for_sweep(s64 want)
 {
 	int i;
@@ -116,7 +120,7 @@ static void wait_for_sweep(s64 want)
 
 /* ---- rings in memory of the process ---- */
 
-/* If a ring is in memory of the process, kernel and process access the same header and slots. */
+/* A ring in memory of the process: kernel and process access the same header and slots. */
 static void placed_test(struct kunit *test)
 {
 	unsigned long addr = kunit_vm_mmap(test, NULL, 0, RING_SIZE, PROT_READ | PROT_WRITE,
@@ -140,7 +144,7 @@ static void placed_test(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, r.entry);
 	KUNIT_EXPECT_NOT_NULL(test, r.umem);
 	KUNIT_EXPECT_EQ(test, pinned() - before, RING_SIZE >> PAGE_SHIFT);
-	/* only the header is cleared */
+	/* the header is cleared, but the slots keep what the process has written */
 	for (i = 0; i < NHCA_RING_HDR_SIZE; i += 4)
 		KUNIT_ASSERT_EQ(test, read_user(test, addr + i), 0);
 	for (i = 0; i < GRANTED; i++)
@@ -158,7 +162,10 @@ static void placed_test(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, r.hdr);
 }
 
-/* Memory that is unaligned, too short or not mapped is refused, and nothing stays pinned. */
+/*
+ * Memory that is not aligned to pages, too short or not mapped is refused, and no page remains
+ * pinned.
+ */
 static void placed_error_test(struct kunit *test)
 {
 	unsigned long addr = kunit_vm_mmap(test, NULL, 0, RING_SIZE, PROT_READ | PROT_WRITE,
@@ -184,8 +191,9 @@ static void placed_error_test(struct kunit *test)
 /* ---- memory of the kernel ---- */
 
 /*
- * If the process maps a ring, kernel and process access the same bytes. A mapping keeps the pages
- * after the ring was freed, and they count against the limit until the mapping ends.
+ * A ring in memory of the kernel that the process maps: kernel and process access the same bytes.
+ * After the ring was freed, the mapping keeps the pages, which count against the limit until the
+ * mapping ends.
  */
 static void mapped_test(struct kunit *test)
 {
@@ -201,7 +209,9 @@ static void mapped_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pinned() - before, RING_SIZE >> PAGE_SHIFT);
 	KUNIT_EXPECT_NULL(test, memchr_inv(r.hdr, 0, RING_SIZE));
 
-	/* another length, another offset and a private mapping are refused */
+	/*
+	 * a mapping of another length or at another offset is refused, and so is a private mapping
+	 */
 	KUNIT_EXPECT_EQ(test, map(test, user.info.offset, RING_SIZE - PAGE_SIZE, MAP_SHARED),
 			-EINVAL);
 	KUNIT_EXPECT_EQ(test, map(test, user.info.offset + PAGE_SIZE, RING_SIZE, MAP_SHARED),
@@ -224,7 +234,10 @@ static void mapped_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pinned(), before);
 }
 
-/* A ring that nobody has mapped is freed immediately. Two rings have different offsets. */
+/*
+ * A ring that is not mapped is freed immediately. Two rings have different offsets in the uverbs
+ * file.
+ */
 static void unmapped_test(struct kunit *test)
 {
 	struct nhca_ring_user users[2] = { { .uc = &shared->uc }, { .uc = &shared->uc } };
@@ -240,7 +253,7 @@ static void unmapped_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pinned(), before);
 }
 
-/* A ring that the process cannot map has no mmap entry, and does not count as pinned. */
+/* A ring that the process cannot map has no mmap entry, and its pages do not count as pinned. */
 static void hidden_test(struct kunit *test)
 {
 	struct nhca_ring_user user = { .uc = &shared->uc, .hidden = true };
@@ -256,7 +269,7 @@ static void hidden_test(struct kunit *test)
 
 /* ---- limits ---- */
 
-/* Run @fn without CAP_IPC_LOCK and with a RLIMIT_MEMLOCK of @pages. */
+/* Call @fn without CAP_IPC_LOCK and with RLIMIT_MEMLOCK set to @pages pages. */
 static void limited(struct kunit *test, unsigned long pages, void (*fn)(struct kunit *test))
 {
 	unsigned long old = rlimit(RLIMIT_MEMLOCK);
@@ -273,7 +286,7 @@ static void limited(struct kunit *test, unsigned long pages, void (*fn)(struct k
 	put_cred(cred);
 }
 
-/* With room for two rings, a third is refused until one of them is freed. */
+/* The limit allows two rings, so a third ring is refused until another ring was freed. */
 static void two_rings(struct kunit *test)
 {
 	struct nhca_ring_user user = { .uc = &shared->uc };
@@ -292,7 +305,7 @@ static void two_rings(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pinned(), before);
 }
 
-/* A ring that was freed while it was mapped counts until it is unmapped, and no longer. */
+/* A ring that was freed while it was mapped counts against the limit until it is unmapped. */
 static void unmap_makes_room(struct kunit *test)
 {
 	struct nhca_ring_user user = { .uc = &shared->uc };
@@ -311,7 +324,7 @@ static void unmap_makes_room(struct kunit *test)
 	nhca_ring_free(&r[1]);
 }
 
-/* RLIMIT_MEMLOCK limits the memory of a process without CAP_IPC_LOCK. */
+/* RLIMIT_MEMLOCK limits the rings of a process without CAP_IPC_LOCK. */
 static void memlock_test(struct kunit *test)
 {
 	unsigned long pages = pinned() + 2 * (RING_SIZE >> PAGE_SHIFT);
@@ -321,7 +334,7 @@ static void memlock_test(struct kunit *test)
 	limited(test, pages, unmap_makes_room);
 }
 
-/* Device memory counts against the device's pool until it is freed and unmapped. */
+/* Device memory counts against the device's pool until it is freed and no longer mapped. */
 static void pool_test(struct kunit *test)
 {
 	const size_t size = 2 * PAGE_SIZE;
@@ -332,7 +345,7 @@ static void pool_test(struct kunit *test)
 
 	shared->uc.user = nhca_user_get(&shared->users, 4711);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(shared->uc.user));
-	/* more than a user may have */
+	/* refused: more bytes than one user may have */
 	KUNIT_EXPECT_EQ(test, PTR_ERR(nhca_shared_alloc(&shared->uc, NHCA_MAX_DM_SIZE,
 							&shared->users, false, &entry)), -EDQUOT);
 	KUNIT_EXPECT_EQ(test, dm_bytes(), 0);
@@ -349,7 +362,7 @@ static void pool_test(struct kunit *test)
 	wait_for_sweep(0);
 	KUNIT_EXPECT_EQ(test, dm_bytes(), 0);
 
-	/* when a device is removed, its memory returns to the pool although the memory is mapped */
+	/* if a device is removed, its pool is uncharged although the memory is still mapped */
 	mem = nhca_shared_alloc(&shared->uc, size, &shared->users, false, &second);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(mem));
 	addr = map(test, rdma_user_mmap_get_offset(second), size, MAP_SHARED);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: shuffled sequences give each number of their range once, and the place of a number is
- * known. guess_test.c tests whether the numbers can be guessed.
+ * KUnit: a shuffled sequence gives each number of its range once, and nhca_shuffle_place() tells
+ * the position of a number in the sequence. guess_test.c tests whether the numbers can be guessed.
  */
 #include <kunit/test.h>
 #include <linux/bitmap.h>
@@ -10,10 +10,16 @@
 
 #include "../memory/shuffle.h"
 
-/* Each number comes once before any comes again, and nhca_shuffle_place() returns its place. */
+/*
+ * Each number comes once before any number comes again, and nhca_shuffle_place() returns its
+ * position.
+ */
 static void shuffle_all(struct kunit *test)
 {
-	/* the cipher's halves and its repetitions differ at and around powers of two */
+	/*
+	 * the cipher behaves differently for ranges whose size is a power of two, is near one, or
+	 * is not
+	 */
 	static const struct { u32 first, last; } ranges[] = {
 		{ 0, 1 }, { 5, 7 }, { 0, 255 }, { 1, 256 }, { 7, 263 }, { 100, 354 },
 		{ 1, 0x1ffff }, { 0x100, 0x10fff }, { U32_MAX - 999, U32_MAX },
@@ -38,7 +44,7 @@ static void shuffle_all(struct kunit *test)
 				 nhca_shuffle_at(&s, n) != number;
 		}
 		KUNIT_EXPECT_EQ_MSG(test, wrong, 0, "range %u", i);
-		/* then the sequence starts again */
+		/* after its last number the sequence starts again */
 		KUNIT_EXPECT_EQ(test, nhca_shuffle_upcoming(&s), 0);
 		KUNIT_EXPECT_EQ(test, nhca_shuffle_next(&s), nhca_shuffle_at(&s, 0));
 	}
@@ -46,8 +52,8 @@ static void shuffle_all(struct kunit *test)
 }
 
 /*
- * In a range of 32 bits, nhca_shuffle_place() inverts nhca_shuffle_at(), also at both ends. The
- * test takes samples, because there are too many numbers.
+ * In a range of almost 2^32 numbers, nhca_shuffle_place() inverts nhca_shuffle_at(). The test takes
+ * samples and the positions at both ends, because testing all numbers would take too long.
  */
 static void shuffle_large(struct kunit *test)
 {
@@ -71,7 +77,9 @@ static void shuffle_large(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, n, 20000);
 }
 
-/* Two sequences of the same range agree no more often than by chance. */
+/*
+ * Two sequences of the same range have different keys, so they agree no more often than by chance.
+ */
 static void shuffle_secret(struct kunit *test)
 {
 	struct nhca_shuffle a, b;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: flow steering: how a flow becomes a rule, which frames fit it, and the order of rules. */
+/*
+ * KUnit: flow steering: how a flow becomes a rule, which frames match the rule, and the order of
+ * rules.
+ */
 #include <kunit/test.h>
 #include <linux/etherdevice.h>
 #include <linux/if_vlan.h>
@@ -16,8 +19,8 @@ static const u8 steer_dmac[ETH_ALEN] = { 2, 0, 0, 0, 0, 1 };
 static const u8 steer_smac[ETH_ALEN] = { 2, 0, 0, 0, 0, 2 };
 
 /*
- * Return: a frame with an Ethernet header and, if @tci is not 0, a VLAN tag in the frame. Its data
- * begins at the Ethernet header.
+ * Return: a frame with an Ethernet header and, if @tci is not 0, a VLAN tag after the addresses.
+ * The data of the skb begins at the Ethernet header.
  */
 static struct sk_buff *steer_eth(struct kunit *test, u16 type, u16 tci)
 {
@@ -62,7 +65,7 @@ static struct sk_buff *steer_udp4(struct kunit *test, u16 tci, u16 frag_off)
 	return skb;
 }
 
-/* @extended: with a hop-by-hop extension header before the UDP header */
+/* @extended: a hop-by-hop extension header is before the UDP header */
 static struct sk_buff *steer_udp6(struct kunit *test, bool extended)
 {
 	struct sk_buff *skb = steer_eth(test, ETH_P_IPV6, 0);
@@ -85,7 +88,10 @@ static struct sk_buff *steer_udp6(struct kunit *test, bool extended)
 	return skb;
 }
 
-/* All fields of an IPv4 frame are parsed. Only the first fragment has ports. */
+/*
+ * All fields of an IPv4 frame are parsed. Of a fragmented datagram, only the first fragment has
+ * ports.
+ */
 static void steer_parse_ip4_test(struct kunit *test)
 {
 	struct nhca_steer_key key;
@@ -107,7 +113,7 @@ static void steer_parse_ip4_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ntohs(key.dport), 2000);
 	kfree_skb(skb);
 
-	/* only the first fragment has ports */
+	/* the first fragment of a datagram has ports, a fragment with an offset has none */
 	skb = steer_udp4(test, 0, IP_MF);
 	nhca_steer_parse(skb, &key);
 	KUNIT_EXPECT_EQ(test, key.flags, IB_IPV4_MORE_FRAG);
@@ -119,7 +125,7 @@ static void steer_parse_ip4_test(struct kunit *test)
 	kfree_skb(skb);
 }
 
-/* A frame gives the same key, whether the VLAN tag is in the frame or in the skb's metadata. */
+/* A frame gives the same key if its VLAN tag is in the frame or in the metadata of the skb. */
 static void steer_parse_vlan_test(struct kunit *test)
 {
 	struct nhca_steer_key in, beside;
@@ -134,14 +140,14 @@ static void steer_parse_vlan_test(struct kunit *test)
 
 	skb = steer_udp4(test, 0, 0);
 	__vlan_hwaccel_put_tag(skb, htons(ETH_P_8021Q), 0x6123);
-	/* the data of a received frame begins after the Ethernet header */
+	/* the data of a received skb begins after the Ethernet header */
 	skb_pull(skb, ETH_HLEN);
 	nhca_steer_parse(skb, &beside);
 	KUNIT_EXPECT_MEMEQ(test, &beside, &in, sizeof(in));
 	kfree_skb(skb);
 }
 
-/* All fields of an IPv6 frame are parsed, also after an extension header. */
+/* All fields of an IPv6 frame are parsed. The ports are also found behind an extension header. */
 static void steer_parse_ip6_test(struct kunit *test)
 {
 	struct nhca_steer_key key;
@@ -164,7 +170,10 @@ static void steer_parse_ip6_test(struct kunit *test)
 	}
 }
 
-/* If a frame ends early, fields that are missing are 0, and no byte after its end is read. */
+/*
+ * If a frame ends early, the fields that are missing are 0. Nothing behind the end of the frame is
+ * read.
+ */
 static void steer_parse_short_test(struct kunit *test)
 {
 	struct nhca_steer_key key;
@@ -187,7 +196,8 @@ static void steer_parse_short_test(struct kunit *test)
 /**
  * union steer_attr - a flow with up to three specifications, as the RDMA core passes it
  * @attr:  the head
- * @bytes: the head and then the specifications, each as long as its size says
+ * @bytes: the head and the specifications behind it; the size of each specification is in the
+ *         specification
  */
 union steer_attr {
 	struct ib_flow_attr attr;
@@ -230,7 +240,9 @@ static bool steer_is_for(const struct nhca_steer_rule *rule, struct sk_buff *skb
 	return nhca_steer_fits(rule, &key);
 }
 
-/* A frame fits a rule if it has the values of all specifications, in the bits of their masks. */
+/*
+ * A frame matches a rule if it agrees with all specifications in the bits that their masks select.
+ */
 static void steer_rule_fits_test(struct kunit *test)
 {
 	struct nhca_steer_rule rule = {};
@@ -250,7 +262,7 @@ static void steer_rule_fits_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, steer_is_for(&rule, steer_udp6(test, false)));
 }
 
-/* A rule without specifications fits all frames. */
+/* A rule without specifications matches all frames. */
 static void steer_rule_all_test(struct kunit *test)
 {
 	struct nhca_steer_rule rule = {};
@@ -270,7 +282,9 @@ static int steer_rule_err(union steer_attr *a)
 	return nhca_spec_rule(&a->attr, &rule);
 }
 
-/* A rule that no frame can fit, and specifications that nhca does not support, are refused. */
+/*
+ * A rule that no frame can match is refused, and so is a specification that nhca does not support.
+ */
 static void steer_rule_refused_test(struct kunit *test)
 {
 	static const struct ib_flow_spec_ipv6 ip6 = {
@@ -307,7 +321,10 @@ static void steer_rule_refused_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, steer_rule_err(&a), -EOPNOTSUPP);
 }
 
-/* Rules are ordered by priority, lowest number first, and among equal ones by age, oldest first. */
+/*
+ * Rules are ordered by priority, lowest number first. Rules of equal priority are ordered by age,
+ * oldest first.
+ */
 static void steer_order_test(struct kunit *test)
 {
 	static const u16 given[] = { 5, 0, 9, 5, 0xffff, 0, 9 };
@@ -327,14 +344,14 @@ static void steer_order_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, i, ARRAY_SIZE(given));
 }
 
-/* Key and hashes that Microsoft published with the hash ("Verifying the RSS Hash Calculation"). */
+/* key and hashes that Microsoft published as "Verifying the RSS Hash Calculation" */
 static const u8 steer_rss_key[NHCA_RSS_KEY] = {
 	0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3,
 	0x8f, 0xb0, 0xd0, 0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3,
 	0x80, 0x30, 0xf2, 0x0c, 0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa,
 };
 
-/* The RSS hash of IPv4 packets is the published one. */
+/* The RSS hash of IPv4 packets has the published values. */
 static void steer_rss_hash_test(struct kunit *test)
 {
 	struct nhca_steer_key what = {
@@ -348,12 +365,12 @@ static void steer_rss_hash_test(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, nhca_rss_hash(steer_rss_key, addrs, &what), 0x323e8fc2);
 	KUNIT_EXPECT_EQ(test, nhca_rss_hash(steer_rss_key, addrs | tcp, &what), 0x51ccc178);
-	/* the ports of UDP are not hashed for a TCP packet */
+	/* the packet is a TCP packet, so the flags for UDP ports add no ports to the hash */
 	KUNIT_EXPECT_EQ(test, nhca_rss_hash(steer_rss_key, addrs | udp, &what), 0x323e8fc2);
 	KUNIT_EXPECT_EQ(test, nhca_rss_hash(steer_rss_key, 0, &what), 0);
 }
 
-/* The RSS hash of IPv6 packets is the published one. */
+/* The RSS hash of IPv6 packets has the published values. */
 static void steer_rss_hash6_test(struct kunit *test)
 {
 	static const struct in6_addr src = { .s6_addr = {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: regions of a file, with a disk that ends its I/O when the test says so: what is read,
- * when, for whom, and what a requester or responder gets.
+ * KUnit: regions of a file, with a disk whose I/O ends when the test says so: which blocks are read
+ * and when, for which operation, and which bytes or errors a requester or responder gets.
  */
 #include <kunit/test.h>
 #include <linux/delay.h>
@@ -15,15 +15,15 @@
 #define DISK_BYTES	(512 * PAGE_SIZE + 512)
 
 /**
- * struct disk - objects of each test
+ * struct disk - objects of each test, and the I/O of the disk
  * @pool:  a pool
- * @store: a region of DISK_BYTES
- * @f:     requesters or responders
- * @told:  number of times that each of @f was resumed
+ * @store: a region of a file with DISK_BYTES bytes
+ * @f:     four owners of operations, each standing for a requester or responder
+ * @told:  number of times that each owner was resumed after it had to wait
  * @lock:  protects @io and @n
- * @io:    I/O requests in progress, in the order in which they began
- * @n:     number of entries of @io
- * @seed:  the byte of the disk at offset o is disk_byte(o, seed)
+ * @io:    I/O requests in progress, in the order of submission; NULL: the request has ended
+ * @n:     number of elements of @io in use
+ * @seed:  content of the disk: the byte at offset o is disk_byte(o, @seed)
  */
 struct disk {
 	struct nhca_direct_pool *pool;
@@ -44,7 +44,7 @@ static u8 disk_byte(u64 off, u8 seed)
 	return off * 7 + (off >> PAGE_SHIFT) * 31 + seed;
 }
 
-/* nhca_store.submit, called in the region's work item: only records the request. */
+/* nhca_store.submit: record the I/O request, which disk_end() ends later. */
 static void disk_submit(struct nhca_direct_io *io)
 {
 	struct disk *d = the_disk;
@@ -87,7 +87,7 @@ static void make_disk(struct kunit *test, u32 blocks)
 	make_disk_of(test, blocks, 0);
 }
 
-/* Wait until work items and bottom halves have run. */
+/* Wait until the region's work item and BH work have run. */
 static void settle(struct disk *d)
 {
 	int i;
@@ -101,7 +101,10 @@ static void settle(struct disk *d)
 	}
 }
 
-/* End I/O request @i.  @ret: bytes that were read; 1: all bytes; negative: an error */
+/*
+ * End I/O request @i. @ret: number of bytes that the disk has read; 1: all bytes; negative: an
+ * error
+ */
 static void disk_end(struct disk *d, u32 i, ssize_t ret)
 {
 	struct nhca_direct_io *io = d->io[i];
@@ -138,8 +141,10 @@ static void disk_end_all(struct disk *d)
 }
 
 /*
- * Read @len bytes at @off for operation @op of d->f[i], and compare them with @seed.
- * Return: 0; -EAGAIN: d->f[i] waits; -EIO: the disk could not read them; -EILSEQ: wrong bytes.
+ * As operation @op of owner d->f[i], read @len bytes at @off, and compare them with disk_byte(...,
+ * @seed). @ahead: bytes after them that the operation needs later
+ * Return: 0; -EAGAIN: the owner has to wait for blocks; -EIO: the disk could not read them;
+ * -EILSEQ: wrong bytes.
  */
 static int fetch(struct disk *d, int i, u64 op, u64 off, u32 len, u64 ahead, u8 seed)
 {
@@ -206,8 +211,8 @@ static void disk_exit(struct kunit *test)
 }
 
 /*
- * The example of the direct RDMA reference (FIG. 19a): the region begins at address 0x12345678, so
- * address 0x12347700 is byte 0x88 of block 2.
+ * The example of the direct RDMA reference (FIG. 19a; see the glossary): the region begins at
+ * address 0x12345678, so address 0x12347700 is byte 0x88 of block 2.
  */
 static void fig19a_test(struct kunit *test)
 {
@@ -234,8 +239,8 @@ static void fig19a_test(struct kunit *test)
 }
 
 /*
- * A long operation is read by I/O requests of 4, 8, 16 ... blocks. Packets with blocks that were
- * read can be sent while later blocks are read.
+ * For a long operation, the disk reads 4, 8, 16, ... blocks by one I/O request each. The operation
+ * can send blocks that were read while the disk reads later blocks.
  */
 static void run_test(struct kunit *test)
 {
@@ -249,9 +254,9 @@ static void run_test(struct kunit *test)
 	KUNIT_ASSERT_GE(test, d->n, ARRAY_SIZE(ios));
 	for (i = 0; i < ARRAY_SIZE(ios); i++)
 		KUNIT_EXPECT_EQ(test, d->io[i]->n, ios[i]);
-	/* at most half of the pool is read in advance */
+	/* an operation reads at most half of the pool's 256 blocks in advance */
 	KUNIT_EXPECT_LE(test, d->pool->allocated, 128);
-	/* the first run was read: packets with its bytes can be sent */
+	/* the first I/O request has ended, so its 4 blocks can be sent */
 	disk_end(d, 0, 1);
 	KUNIT_EXPECT_EQ(test, d->told[0], 1);
 	KUNIT_EXPECT_EQ(test, fetch(d, 0, 1, 0, 4 * PAGE_SIZE, 0, 0), 0);
@@ -261,7 +266,7 @@ static void run_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, d->told[0], 2);
 }
 
-/* The whole region passes through a pool that is much smaller, with the right bytes. */
+/* An operation reads the whole region through a pool of 16 blocks, and gets the right bytes. */
 static void stream_test(struct kunit *test)
 {
 	struct disk *d = test->priv;
@@ -287,7 +292,7 @@ static void stream_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, d->store->refills, 0);
 }
 
-/* Blocks are no cache: an operation gets no byte that was read before it began. */
+/* Blocks are no cache: an operation gets no byte that the disk read before the operation began. */
 static void fresh_test(struct kunit *test)
 {
 	struct disk *d = test->priv;
@@ -296,9 +301,11 @@ static void fresh_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fetch(d, 0, 1, 0, 100, 0, 0), -EAGAIN);
 	disk_end_all(d);
 	KUNIT_EXPECT_EQ(test, fetch(d, 0, 1, 0, 100, 0, 0), 0);
-	/* somebody else writes to the file */
+	/* another process writes to the file */
 	d->seed = 99;
-	/* a retransmission may have the old bytes, a new operation and another QP may not */
+	/*
+	 * the same operation may get the old bytes, but another operation and another owner may not
+	 */
 	KUNIT_EXPECT_EQ(test, fetch(d, 0, 1, 0, 100, 0, 0), 0);
 	KUNIT_EXPECT_EQ(test, fetch(d, 0, 2, 0, 100, 0, 99), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, fetch(d, 1, 1, 0, 100, 0, 99), -EAGAIN);
@@ -309,7 +316,7 @@ static void fresh_test(struct kunit *test)
 
 /*
  * An error of the disk fails only the operation that needs the block. If the file has become
- * shorter, an operation gets an error in place of the bytes that are gone.
+ * shorter, the operation gets an error for the bytes that the file no longer has.
  */
 static void error_test(struct kunit *test)
 {
@@ -322,7 +329,8 @@ static void error_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, d->told[0], 1);
 	KUNIT_EXPECT_EQ(test, fetch(d, 0, 1, 0, 100, 0, 0), -EIO);
 	/*
-	 * the error is reported again, because an engine tries the packet in a batch and then alone
+	 * the second try gets the error again, because an engine first tries a packet in a batch
+	 * and then alone
 	 */
 	KUNIT_EXPECT_EQ(test, fetch(d, 0, 1, 0, 100, 0, 0), -EIO);
 	KUNIT_EXPECT_EQ(test, d->store->errors, 1);
@@ -339,7 +347,7 @@ static void error_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, d->store->last_error_at, PAGE_SIZE + 512);
 }
 
-/* A page is used for no other block while a packet refers to it. */
+/* A page is used for no other block while a packet refers to the page. */
 static void page_in_use_test(struct kunit *test)
 {
 	struct disk *d = test->priv;
@@ -351,7 +359,7 @@ static void page_in_use_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, fetch(d, 0, i + 1, i * PAGE_SIZE, PAGE_SIZE, 0, 0), -EAGAIN);
 		settle(d);
 		KUNIT_ASSERT_EQ(test, d->n, 1);
-		/* the disk never writes to a page that a packet refers to */
+		/* the disk does not write to a page to which a packet refers */
 		for (j = 0; j < n; j++)
 			KUNIT_EXPECT_PTR_NE(test, d->io[0]->bvec[0].bv_page, lent[j]);
 		lent[n++] = d->io[0]->bvec[0].bv_page;
@@ -359,7 +367,9 @@ static void page_in_use_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, fetch(d, 0, i + 1, i * PAGE_SIZE, PAGE_SIZE, 0, 0), 0);
 		get_page(lent[n - 1]);
 	}
-	/* packets refer to all 16 pages: the next operation waits until a packet releases one */
+	/*
+	 * packets refer to all 16 pages, so the next operation waits until a packet releases a page
+	 */
 	KUNIT_EXPECT_EQ(test, fetch(d, 1, 1, 0, 100, 0, 0), -EAGAIN);
 	settle(d);
 	KUNIT_EXPECT_EQ(test, d->n, 0);
@@ -376,8 +386,8 @@ static void page_in_use_test(struct kunit *test)
 }
 
 /*
- * Operations whose peers do not fetch the data do not keep the blocks of the pool from other
- * operations.
+ * The blocks of operations whose peers do not fetch the data are released when another operation
+ * needs blocks.
  */
 static void starve_test(struct kunit *test)
 {
@@ -389,7 +399,9 @@ static void starve_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, fetch(d, i, 1, 0, 100, 8 * PAGE_SIZE, 0), -EAGAIN);
 		disk_end_all(d);
 	}
-	/* no operation has used its blocks; the next operation gets blocks nevertheless */
+	/*
+	 * the three operations have used none of their blocks, yet the next operation gets blocks
+	 */
 	KUNIT_EXPECT_EQ(test, fetch(d, 3, 1, 0, 100, 8 * PAGE_SIZE, 0), -EAGAIN);
 	for (i = 0; i < 2000 && !d->told[3]; i++) {
 		usleep_range(1000, 2000);
@@ -400,7 +412,7 @@ static void starve_test(struct kunit *test)
 	KUNIT_EXPECT_LE(test, d->pool->most, 16);
 }
 
-/* The disk reads the bytes of all READs that wait for their responses, not of the first only. */
+/* The disk reads for all READs that wait for their responses, not only for the first READ. */
 static void ahead_test(struct kunit *test)
 {
 	struct disk *d = test->priv;
@@ -428,7 +440,8 @@ static int stop_thread(void *arg)
 }
 
 /*
- * The end of a region waits for the region's I/O, resumes owners that wait, and frees all blocks.
+ * The end of a region waits for the region's I/O, resumes the owners that wait, and frees all
+ * blocks.
  */
 static void stop_test(struct kunit *test)
 {
@@ -457,9 +470,9 @@ static void stop_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, nhca_direct_pool_used(d->pool));
 }
 
-/* ---- owners that are destroyed, disks that are fast, and operations that are long ---- */
+/* ---- owners that are destroyed, fast disks, and long operations ---- */
 
-/* As fetch(), for any requester or responder. */
+/* As fetch(), for any owner @f. */
 static int fetch_by(struct disk *d, struct nhca_fault *f, u64 op, u64 off, u32 len, u64 ahead)
 {
 	struct nhca_fault *old = d->f[0];
@@ -482,8 +495,8 @@ struct crowd {
 };
 
 /*
- * Owners wait in a queue for an ARR. Each ARR that becomes free wakes only the first owner. A
- * destroyed owner does not use the ARR, but even so all later owners in the queue are resumed.
+ * Owners wait in a queue for an ARR. An ARR that becomes free wakes only the first owner. If this
+ * owner was destroyed, the ARR wakes the next owner, so that no owner waits forever.
  */
 static void arr_queue_test(struct kunit *test)
 {
@@ -503,11 +516,11 @@ static void arr_queue_test(struct kunit *test)
 		c->dead[i] = nhca_fault_alloc(resumed, &c->dead_told[i]);
 		KUNIT_EXPECT_EQ(test, fetch_by(d, c->dead[i], 1, i * PAGE_SIZE, 100, 0), -EAGAIN);
 	}
-	/* the last owner in the queue stays, the others are destroyed */
+	/* the last owner in the queue remains, and the owners before it are destroyed */
 	KUNIT_EXPECT_EQ(test, fetch(d, 1, 1, 0, 100, 0, 0), -EAGAIN);
 	for (i = 0; i < DEAD; i++)
 		nhca_fault_free(c->dead[i]);
-	/* the 64 operations that came first end, so all ARRs and PMBs can be used again */
+	/* the first 64 operations end, so that their ARRs and PMBs become free */
 	for (j = 0; j < 200; j++) {
 		disk_end_all(d);
 		for (i = 0; i < OWNERS; i++)
@@ -523,8 +536,8 @@ static void arr_queue_test(struct kunit *test)
 }
 
 /*
- * Owners that were destroyed have left blocks that they never used. These blocks do not make
- * another owner wait forever, even if the pool has only as many ARRs as PMBs.
+ * Owners that were destroyed have left blocks that they never used. An owner that waits gets these
+ * blocks, even if the pool has only as many ARRs as PMBs.
  */
 static void dead_blocks_test(struct kunit *test)
 {
@@ -550,8 +563,8 @@ static void dead_blocks_test(struct kunit *test)
 }
 
 /*
- * The pool releases unused blocks of other operations even while a peer repeats the first packets
- * of 256 operations again and again.
+ * The pool releases the unused blocks of some operations although a peer uses the blocks of 256
+ * other operations again and again, as with repeated first packets.
  */
 static void release_scan_test(struct kunit *test)
 {
@@ -563,7 +576,7 @@ static void release_scan_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, fetch(d, 0, i + 1, i * PAGE_SIZE, 100, 100, 0), -EAGAIN);
 		disk_end_all(d);
 	}
-	/* 64 blocks that nobody will use */
+	/* 64 blocks that no operation will use, so that all 320 blocks are allocated */
 	for (i = 0; i < 64; i++) {
 		KUNIT_EXPECT_EQ(test, fetch(d, 1, i + 1, i * PAGE_SIZE, 100, 0, 0), -EAGAIN);
 		disk_end_all(d);
@@ -579,11 +592,12 @@ static void release_scan_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, d->told[2], 1);
 }
 
+/* quick_submit() has found its I/O request in the list of free requests */
 static bool reused;
 
 /*
- * nhca_store.submit of a fast disk: the I/O request ends before the submission returns. After that,
- * the file system still uses the kiocb to update the atime.
+ * nhca_store.submit of a fast disk: the I/O request ends before the function returns. After that,
+ * the file system still uses the kiocb, to update the atime.
  */
 static void quick_submit(struct nhca_direct_io *io)
 {
@@ -600,12 +614,12 @@ static void quick_submit(struct nhca_direct_io *io)
 			reused = true;
 	spin_unlock(&pool->lock);
 	local_bh_enable();
-	/* here ext4_dio_read_iter() calls file_accessed(iocb->ki_filp) */
+	/* at this point ext4_dio_read_iter() calls file_accessed(iocb->ki_filp) */
 }
 
 /*
- * One call of nhca_store_want() queues a bounded number of blocks, because it runs in a live
- * section with the pool's lock held.
+ * One call of nhca_store_want() queues a limited number of blocks, here at most 1024, because it
+ * runs in a live section and holds the pool's lock.
  */
 static void depth_test(struct kunit *test)
 {
@@ -625,7 +639,7 @@ static void depth_test(struct kunit *test)
 	disk_close(d);
 }
 
-/* A kiocb is not used for another I/O request until the submission of the first has returned. */
+/* The kiocb of an I/O request is not used for another I/O request until submit() has returned. */
 static void iocb_reuse_test(struct kunit *test)
 {
 	struct disk *d = test->priv;

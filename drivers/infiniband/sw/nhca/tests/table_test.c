@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: the table of QP numbers: which QP a number finds, and when a number is free again. */
+/* KUnit: the table of QPNs: which QP a QPN finds, and when a QPN is free again. */
 #include "addr_fixture.h"
 
 #define QPS	64
@@ -14,7 +14,7 @@ static struct nhca_qp *find(struct nhca_dev *dev, u32 qpn)
 	return qp;
 }
 
-/* Each QP has its own number, within the limits, and only this number finds it. */
+/* Each QP has its own QPN, from NHCA_QPN_MIN to NHCA_QPN_MAX, and no other QPN finds the QP. */
 static void find_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -46,7 +46,7 @@ static void find_test(struct kunit *test)
 	}
 }
 
-/* A reserved number finds no QP, and no QP gets it. */
+/* A reserved QPN finds no QP, and no QP gets it. */
 static void reserve_test(struct kunit *test)
 {
 	u32 qpn[QPS], i, k;
@@ -61,12 +61,15 @@ static void reserve_test(struct kunit *test)
 	for (i = 0; i < QPS; i++) {
 		nhca_qpn_free(qpn[i]);
 		KUNIT_EXPECT_FALSE(test, nhca_qpn_is_taken(qpn[i]));
-		/* freeing a number that is free has no effect */
+		/* freeing a QPN that is already free has no effect */
 		nhca_qpn_free(qpn[i]);
 	}
 }
 
-/* Fault injection names QPs by their place in the order in which numbers are given out. */
+/*
+ * nhca_qpn_place() gives the position of a QPN in the order of allocation, which fault injection
+ * uses.
+ */
 static void place_test(struct kunit *test)
 {
 	u32 qpn, place, i;
@@ -75,15 +78,15 @@ static void place_test(struct kunit *test)
 		place = nhca_qpn_upcoming();
 		KUNIT_ASSERT_EQ(test, nhca_qpn_reserve(&qpn), 0);
 		KUNIT_EXPECT_EQ(test, nhca_qpn_place(qpn), place);
-		/* the number is not reused immediately */
+		/* a freed QPN is not the next QPN that is allocated */
 		nhca_qpn_free(qpn);
 		KUNIT_EXPECT_NE(test, nhca_qpn_upcoming(), place);
 	}
 }
 
 /*
- * Each device has its own QP 1, which only lookups with this device find. Its packets are delivered
- * by their destination address, and require its well-known Q_Key.
+ * Each device has its own QP 1, which is found only with this device. A packet for QP 1 reaches the
+ * QP of the device that has the destination address, and must have the Q_Key NHCA_GSI_QKEY.
  */
 static void gsi_test(struct kunit *test)
 {

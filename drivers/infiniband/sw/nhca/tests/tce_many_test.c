@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: translation tables with many ranges, compared with a model, and used by many threads. */
+/*
+ * KUnit: translation tables with many ranges: compared with a model, used by many threads, and with
+ * a million ranges.
+ */
 #include <linux/bitmap.h>
 #include <linux/delay.h>
 #include <linux/prandom.h>
@@ -14,14 +17,14 @@
 #define MODEL_RANGES	1500
 
 /**
- * struct tce_model - translation tables of the model
+ * struct tce_model - the model's translation tables
  * @rnd:     random number generator
- * @shift:   page size class
- * @entries: number of entries of a table
+ * @shift:   page size class of all ranges
+ * @entries: number of entries that each table can have
  * @used:    bitmap of the entries in use, for each table
  * @in_use:  number of entries in use, for each table
- * @n:       number of ranges
- * @max:     maximum number of ranges
+ * @n:       number of ranges that are allocated
+ * @max:     maximum of @n
  * @ranges:  the ranges
  */
 struct tce_model {
@@ -54,7 +57,10 @@ static struct tce_model *model_make(struct kunit *test, unsigned int shift, u64 
 	return m;
 }
 
-/* Find the first fit: in a table that has ranges, or else in the first table that has none. */
+/*
+ * Find the first fit: in the first table with ranges that has enough room, or else in the first
+ * table without ranges. Return: false if no table has room.
+ */
 static bool model_fit(struct tce_model *m, u64 count, unsigned int *table, u64 *first)
 {
 	unsigned int i;
@@ -111,8 +117,8 @@ static void model_free(struct kunit *test, struct tce_model *m, unsigned int i)
 }
 
 /*
- * Expect that entries of a random range are as they were set. If ranges overlapped, other ranges
- * would have changed these entries.
+ * Expect that entries of a random range have their values. If two ranges overlapped, one of them
+ * would have changed entries of the other.
  */
 static void model_look(struct kunit *test, struct tce_model *m)
 {
@@ -149,8 +155,9 @@ static void model_look_at_all(struct kunit *test, struct tce_model *m)
 }
 
 /*
- * Allocate ranges of up to 2^@bits entries, small ones more often, and free them again. The number
- * of ranges swings between none and @m->max, so tables fill up, are fragmented and become free.
+ * Allocate ranges of up to 2^@bits entries, small ranges more often, and free them again. The
+ * number of ranges grows to @m->max and shrinks to 0 in turns, so that tables become full,
+ * fragmented and free.
  */
 static void model_run(struct kunit *test, struct tce_model *m, unsigned int steps,
 		      unsigned int bits)
@@ -180,7 +187,7 @@ static void model_run(struct kunit *test, struct tce_model *m, unsigned int step
 				tables = t + 1;
 		cond_resched();
 	}
-	/* the number of ranges has reached @m->max and 0 several times */
+	/* the number of ranges was @m->max several times, and 0 several times */
 	KUNIT_EXPECT_GE(test, full, 3);
 	KUNIT_EXPECT_GE(test, empty, 2);
 	kunit_info(test, "%u steps, %u times full, %u times empty, up to table %u\n",
@@ -190,7 +197,7 @@ static void model_run(struct kunit *test, struct tce_model *m, unsigned int step
 		model_free(test, m, m->n - 1);
 }
 
-/* Ranges in small tables (pages of 1 GiB) are allocated first fit, and several tables fill up. */
+/* First fit in small tables (pages of 1 GiB), of which several become full. */
 static void tce_model_test(struct kunit *test)
 {
 	struct tce_model *m;
@@ -201,9 +208,7 @@ static void tce_model_test(struct kunit *test)
 	tce_expect_unused(test);
 }
 
-/*
- * Large ranges, with their own leaves, are allocated first fit; their leaves are freed with them.
- */
+/* First fit of large ranges. A leaf that only one range uses is freed with the range. */
 static void tce_model_leaves_test(struct kunit *test)
 {
 	struct tce_model *m;
@@ -223,9 +228,10 @@ static void tce_model_leaves_test(struct kunit *test)
 #define RACE_STALE	64
 
 /**
- * struct race_slot - a range
- * @pvo: PVO of its first byte; 0: the range is closed
- * @r:   does not change while @pvo is not 0, or a live section that has read @pvo may still run
+ * struct race_slot - a range, which a writer opens and closes
+ * @pvo: PVO of the range's first byte; 0: the range is closed
+ * @r:   the range; it does not change while @pvo is not 0, or a live section that has read @pvo may
+ *       run
  */
 struct race_slot {
 	u64 pvo;
@@ -258,7 +264,9 @@ struct race {
 static void race_open(struct race_slot *slot)
 {
 	tce_set_all(&slot->r);
-	/* pairs with the acquire in race_read_slot() */
+	/*
+	 * pairs with the acquire in race_read_slot(), so that a reader sees the entries and slot->r
+	 */
 	smp_store_release(&slot->pvo, nhca_range_pvo(&slot->r));
 }
 
@@ -302,7 +310,10 @@ static int race_writer_run(void *arg)
 
 	while (!kthread_should_stop()) {
 		race_write(w, &w->slots[prandom_u32_state(&w->rnd) % RACE_SLOTS], false);
-		/* sometimes free all ranges, so that a table can get another page size */
+		/*
+		 * sometimes free all ranges, because only a table without ranges can get another
+		 * page size
+		 */
 		WRITE_ONCE(w->steps, w->steps + 1);
 		if (w->steps % 128 == 0)
 			for (i = 0; i < RACE_SLOTS; i++)
@@ -314,7 +325,7 @@ static int race_writer_run(void *arg)
 	return 0;
 }
 
-/* The PVO of an open range is translated to the right page. */
+/* The PVO of an open range is translated to the page that the range has at this offset. */
 static void race_read_slot(struct race_reader *rd, struct race_slot *slot)
 {
 	unsigned int shift;
@@ -334,14 +345,16 @@ static void race_read_slot(struct race_reader *rd, struct race_slot *slot)
 	rd->stale[rd->hits % RACE_STALE] = pvo;
 }
 
-/* A stale or made-up PVO is translated to nothing, or to the right page of a range. */
+/*
+ * A PVO that is stale or made up is translated to nothing, or to the right page of an open range.
+ */
 static void race_read_stale(struct race_reader *rd)
 {
 	u32 rnd = prandom_u32_state(&rd->rnd);
 	u64 pvo = rd->stale[rnd % RACE_STALE], tce;
 	unsigned int shift;
 
-	/* a stale PVO, a PVO with another page, offset, key or table, or a random one */
+	/* a stale PVO; by random bits, its page, offset, key or table is changed */
 	if (rnd & BIT(8))
 		pvo ^= rnd >> 16 << PAGE_SHIFT;
 	if (rnd & BIT(9))
@@ -375,7 +388,10 @@ static int race_reader_run(void *arg)
 	return 0;
 }
 
-/* Return: true if each reader has more than 100 hits, and each writer more than 500 steps. */
+/*
+ * Return: true if each reader has translated more than 100 open PVOs, and each writer has made more
+ * than 500 steps.
+ */
 static bool race_enough(const struct race *race, unsigned int readers)
 {
 	unsigned int i;
@@ -389,7 +405,7 @@ static bool race_enough(const struct race *race, unsigned int readers)
 	return true;
 }
 
-/* Return: the @n-th online CPU, starting again after the last one. */
+/* Return: the @n-th online CPU; after the last CPU, counting goes on at the first. */
 static int race_cpu(unsigned int n)
 {
 	int cpu = cpumask_first(cpu_online_mask);
@@ -400,8 +416,8 @@ static int race_cpu(unsigned int n)
 }
 
 /*
- * While writers open and close ranges, readers in live sections translate an open PVO to its page,
- * and a stale PVO to nothing or to the page of its range.
+ * While writers open and close ranges, readers in live sections translate the PVO of an open range
+ * to its page, and a stale PVO to nothing or to the right page.
  */
 static void tce_race_test(struct kunit *test)
 {
@@ -450,9 +466,9 @@ static void tce_race_test(struct kunit *test)
 	tce_expect_unused(test);
 }
 
-/* ---- very many ranges ---- */
+/* ---- a million ranges ---- */
 
-/* number of ranges, divisible by 8; fewer on a debug kernel, so that the test takes seconds */
+/* number of ranges, divisible by 8; fewer on a debug kernel, so that the test takes only seconds */
 #if defined(CONFIG_KASAN) || defined(CONFIG_KCSAN) || defined(CONFIG_PROVE_LOCKING)
 #define MANY		48000
 #else
@@ -460,8 +476,8 @@ static void tce_race_test(struct kunit *test)
 #endif
 
 /*
- * Give KASAN a chance to free memory. Only allocations that may sleep remove freed nodes from
- * KASAN's quarantine, and tree nodes rarely come from such allocations.
+ * Let KASAN free memory in its quarantine. KASAN does so only in allocations that may sleep, and
+ * most of the tree nodes come from other allocations.
  */
 static void many_pause(u64 i)
 {
@@ -471,7 +487,10 @@ static void many_pause(u64 i)
 	cond_resched();
 }
 
-/* Allocate a range of one entry, but do not keep the node for its gap. */
+/*
+ * Allocate a range of one entry, but free the node that the range keeps for its gap, to save
+ * memory.
+ */
 static int many_alloc(struct nhca_range *r)
 {
 	int err = nhca_range_alloc(r, PAGE_SHIFT, 1, &tce_owner);
@@ -490,8 +509,8 @@ static void many_free(struct nhca_range like, u64 first)
 }
 
 /*
- * Allocating and freeing a range stays fast with very many ranges. If any step were a linear
- * search, this test would take hours.
+ * Allocating and freeing a range takes little time although there are very many ranges. With a
+ * linear search in any step, the test would take hours.
  */
 static void tce_many_test(struct kunit *test)
 {
@@ -510,7 +529,7 @@ static void tce_many_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tce_usage(like.table).ranges, MANY);
 	KUNIT_EXPECT_EQ(test, tce_usage(like.table).leaves, DIV_ROUND_UP(MANY, LEAF));
 
-	/* gaps of one entry everywhere, and one gap of two entries near the end */
+	/* now each eighth entry is a gap of one entry, and one gap near the end has two entries */
 	for (i = 0; i < MANY; i += 8) {
 		many_free(like, i);
 		many_pause(i);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: the share of one user in the space of protocol virtual offsets, and in its tables. */
+/* KUnit: how many PVOs and translation tables one user may have. */
 #include <kunit/static_stub.h>
 #include <linux/completion.h>
 #include <linux/slab.h>
@@ -10,10 +10,10 @@
 #include "threads.h"
 
 /**
- * struct share - users, and their ranges
+ * struct share - users and their ranges
  * @user: the users
- * @r:    the ranges
- * @n:    number of ranges
+ * @r:    all ranges that are allocated
+ * @n:    number of ranges in @r
  */
 struct share {
 	struct nhca_user *user[3];
@@ -35,7 +35,7 @@ static struct share *share_make(struct kunit *test)
 	return s;
 }
 
-/* Allocate a range for a user; NULL: for the kernel. */
+/* Allocate a range of @count entries. @user: its user; NULL: the range is for the kernel */
 static int take(struct share *s, struct nhca_user *user, u64 count)
 {
 	const struct nhca_owner owner = { .kind = NHCA_OWNER_PD, .id = 1, .user = user };
@@ -45,7 +45,10 @@ static int take(struct share *s, struct nhca_user *user, u64 count)
 	return err;
 }
 
-/* Return: number of ranges that a user gets. */
+/*
+ * Allocate ranges of @count entries until an allocation fails. Return: number of ranges that @user
+ * got.
+ */
 static u32 take_all(struct share *s, struct nhca_user *user, u64 count)
 {
 	u32 before = s->n;
@@ -69,7 +72,10 @@ static void share_end(struct kunit *test, struct share *s)
 	tce_expect_unused(test);
 }
 
-/* One user gets half of the space. Two users do not get all of it, and a third user gets some. */
+/*
+ * A user may have half of all PVOs. Two users cannot have all PVOs, and a third user gets some. The
+ * rest is for the kernel.
+ */
 static void space_test(struct kunit *test)
 {
 	struct share *s = share_make(test);
@@ -85,17 +91,20 @@ static void space_test(struct kunit *test)
 	share_end(test, s);
 }
 
-/* A user whose ranges leave gaps does not get all tables. */
+/* A user cannot have all tables by allocating ranges that leave gaps. */
 static void tables_test(struct kunit *test)
 {
 	struct share *s = share_make(test);
 	u32 n;
 
-	/* two of these ranges do not fit into one table */
+	/* two ranges of this length do not fit into one table, so each range takes a whole table */
 	n = take_all(s, s->user[0], PUD_ENTRIES / 2 + 1);
 	KUNIT_EXPECT_EQ(test, n, NHCA_TCE_TABLES / 2);
 	KUNIT_EXPECT_EQ(test, take(s, s->user[0], PUD_ENTRIES / 2 + 1), -EDQUOT);
-	/* any user can use the gaps */
+	/*
+	 * ranges that fit into the gaps need no further table, so they are allowed, also for
+	 * another user
+	 */
 	KUNIT_EXPECT_EQ(test, take(s, s->user[0], PUD_ENTRIES / 2 - 1), 0);
 	KUNIT_EXPECT_EQ(test, take(s, s->user[1], PUD_ENTRIES / 2 - 1), 0);
 	KUNIT_EXPECT_EQ(test, take_all(s, s->user[1], PUD_ENTRIES / 2 + 1),
@@ -105,8 +114,8 @@ static void tables_test(struct kunit *test)
 }
 
 /*
- * A table counts for the user who took it until its last range is freed, even if another user has
- * that range.
+ * A table counts against the user whose range was the first in the table until the last range of
+ * the table is freed, even if the last range is of another user.
  */
 static void table_owner_test(struct kunit *test)
 {
@@ -124,8 +133,8 @@ static void table_owner_test(struct kunit *test)
 }
 
 /**
- * struct prober - a thread of another user, who needs the lock of all tables
- * @done:   the thread has got the lock
+ * struct prober - a thread that acts as another user and takes the lock of all tables
+ * @done:   the thread has got and released the lock
  * @thread: the thread
  */
 static struct prober {
@@ -133,7 +142,7 @@ static struct prober {
 	struct task_struct *thread;
 } probers[16];
 
-/* how often another user had to wait while a node was allocated, and the number of allocations */
+/* number of probers that did not get the lock during an allocation, and number of allocations */
 static u32 delayed, allocated;
 
 static int probe_thread(void *arg)
@@ -145,7 +154,10 @@ static int probe_thread(void *arg)
 	return 0;
 }
 
-/* Replaces nhca_gap_alloc(): an allocation that takes long, because a memory cgroup is full. */
+/*
+ * Replaces nhca_gap_alloc() by a slow allocation, as with a full memory cgroup: it waits until a
+ * prober has got the lock.
+ */
 static struct nhca_gap *slow_alloc(void)
 {
 	struct prober *p = &probers[allocated];
@@ -160,7 +172,7 @@ static struct nhca_gap *slow_alloc(void)
 	return kzalloc(128, GFP_KERNEL);
 }
 
-/* While the allocation of one user takes long, other users can register regions. */
+/* While an allocation of one user takes long, other users can allocate and free ranges. */
 static void slow_test(struct kunit *test)
 {
 	struct share *s = share_make(test);
@@ -171,7 +183,7 @@ static void slow_test(struct kunit *test)
 	kunit_activate_static_stub(test, nhca_gap_alloc, slow_alloc);
 	for (i = 0; i < 3; i++)
 		KUNIT_EXPECT_EQ(test, take(s, s->user[0], 1), 0);
-	/* leaves a gap */
+	/* freeing the middle range leaves a gap */
 	nhca_range_free(&s->r[1]);
 	s->r[1] = s->r[2];
 	s->n--;
@@ -182,13 +194,16 @@ static void slow_test(struct kunit *test)
 		test_thread_stop(probers[i].thread);
 }
 
-/* Replaces nhca_gap_alloc(): there is no memory. */
+/* Replaces nhca_gap_alloc(), as if there were no memory. */
 static struct nhca_gap *no_alloc(void)
 {
 	return NULL;
 }
 
-/* Without memory no range is allocated, but each range can be freed, even if it leaves a gap. */
+/*
+ * Without memory no range can be allocated, but each range can be freed, even if freeing leaves a
+ * gap.
+ */
 static void free_test(struct kunit *test)
 {
 	struct share *s = share_make(test);
@@ -200,7 +215,7 @@ static void free_test(struct kunit *test)
 	kunit_activate_static_stub(test, nhca_gap_alloc, no_alloc);
 	KUNIT_EXPECT_EQ(test, take(s, s->user[0], 1), -ENOMEM);
 	KUNIT_EXPECT_EQ(test, atomic_long_read(space), 3 * PUD_SIZE);
-	/* leaves a gap */
+	/* freeing the middle range leaves a gap */
 	nhca_range_free(&s->r[1]);
 	KUNIT_EXPECT_EQ(test, atomic_long_read(space), 2 * PUD_SIZE);
 	s->r[1] = s->r[2];

@@ -7,7 +7,7 @@
 
 /* ---- placement of ranges ---- */
 
-/* Ranges are allocated first fit, and adjacent gaps become one. */
+/* A range is placed at the first gap that is large enough, and adjacent gaps become one gap. */
 static void tce_first_fit_test(struct kunit *test)
 {
 	struct nhca_range a, b, c, d, e, f, g, h;
@@ -25,8 +25,8 @@ static void tce_first_fit_test(struct kunit *test)
 			(u64)c.key << 47 | (u64)c.table << 42 | 8ULL << PAGE_SHIFT);
 
 	/*
-	 * a gap of 5 entries is too small for 6 entries; 2 and 3 entries then fill it from its
-	 * start
+	 * the gap of b has 5 entries: too small for 6 entries, so e is placed at the end; f and g
+	 * fill the gap from its start
 	 */
 	nhca_range_free(&b);
 	KUNIT_EXPECT_EQ(test, b.count, 0);
@@ -39,7 +39,10 @@ static void tce_first_fit_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, g.first, 5);
 	KUNIT_EXPECT_EQ(test, h.first, 19);
 
-	/* two gaps: a range takes the first that is large enough, not the best fit */
+	/*
+	 * gaps of 2 and 4 entries: 3 entries fit only the second gap; 1 entry takes the first gap,
+	 * although the rest of the second gap has exactly 1 entry
+	 */
 	nhca_range_free(&f);
 	nhca_range_free(&c);
 	nhca_range_free(&h);
@@ -47,7 +50,7 @@ static void tce_first_fit_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, b.first, 8);
 	c = tce_alloc(test, PAGE_SHIFT, 1);
 	KUNIT_EXPECT_EQ(test, c.first, 3);
-	/* adjacent gaps are one */
+	/* two adjacent gaps of 3 and 2 entries become one gap, so a range of 5 entries fits */
 	nhca_range_free(&c);
 	nhca_range_free(&a);
 	a = tce_alloc(test, PAGE_SHIFT, 5);
@@ -65,8 +68,8 @@ static void tce_first_fit_test(struct kunit *test)
 }
 
 /*
- * A range may cross leaves. When it is freed, the leaves that only this range used are freed. In
- * the leaves that it shares with other ranges, only the entries of the freed range become 0.
+ * A range may cross leaves. If the range is freed, a leaf that only this range used is freed too.
+ * In a leaf that other ranges also use, only the entries of the freed range become 0.
  */
 static void tce_leaf_border_test(struct kunit *test)
 {
@@ -92,7 +95,10 @@ static void tce_leaf_border_test(struct kunit *test)
 		bad += i >= 2 && i < LEAF + 4 ? !!tce_at(tce_pvo(&b, i)) : !tce_good(&b, i);
 	KUNIT_EXPECT_EQ(test, bad, 0);
 
-	/* the leaves that only b used are freed; in those of a and c, the entries of b become 0 */
+	/*
+	 * b shares its first and last leaf with a and c, so only the two leaves between them are
+	 * freed
+	 */
 	stale = nhca_range_pvo(&b);
 	nhca_range_free(&b);
 	KUNIT_EXPECT_EQ(test, tce_usage(a.table).leaves, 2);
@@ -108,7 +114,7 @@ static void tce_leaf_border_test(struct kunit *test)
 		bad += !!tce_at(stale + (i << PAGE_SHIFT));
 	KUNIT_EXPECT_EQ(test, bad, 0);
 
-	/* a range of exactly whole leaves: all entries are 0 again */
+	/* a range that consists of whole leaves begins with entries that are all 0 */
 	nhca_range_free(&a);
 	a = tce_alloc(test, PAGE_SHIFT, LEAF);
 	b = tce_alloc(test, PAGE_SHIFT, 2 * LEAF);
@@ -125,7 +131,7 @@ static void tce_leaf_border_test(struct kunit *test)
 	tce_expect_unused(test);
 }
 
-/* The entries of a new range are 0, although an earlier range used them. */
+/* The entries of a new range are 0, although an earlier range has used them. */
 static void tce_zeroed_test(struct kunit *test)
 {
 	struct nhca_range keep, r;
@@ -151,7 +157,7 @@ static void tce_zeroed_test(struct kunit *test)
 
 /* ---- keys ---- */
 
-/* Return: the tables in which @key matches the entry at @offset, one bit each. */
+/* Return: bitmap of the tables in which @key finds an entry at @offset. */
 static u32 tce_find_any_table(u64 key, u64 offset)
 {
 	u64 pvo = key << NHCA_PVO_KEY_SHIFT | offset;
@@ -168,7 +174,10 @@ static u32 tce_find_any_table(u64 key, u64 offset)
 	return found;
 }
 
-/* A PVO finds an entry only with the right key, table and offset, and not after a rekey or free. */
+/*
+ * A PVO finds an entry only with the right key, table and offset. After a rekey or a free, the PVO
+ * finds nothing.
+ */
 static void tce_key_test(struct kunit *test)
 {
 	u64 pvo, old, i, found, good = 0, bad = 0;
@@ -182,7 +191,7 @@ static void tce_key_test(struct kunit *test)
 	tce_set_all(&r);
 	pvo = nhca_range_pvo(&r);
 
-	/* exactly one pair of key and table leads to the entry */
+	/* of all keys and tables, exactly one pair finds the entry */
 	for (i = 0; i < NHCA_TCE_KEYS; i++) {
 		found = tce_find_any_table(i, pvo & NHCA_PVO_OFFSET_MASK);
 		good += found == BIT(r.table) && i == r.key;
@@ -190,7 +199,7 @@ static void tce_key_test(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, good, 1);
 	KUNIT_EXPECT_EQ(test, bad, 0);
-	/* with this key, exactly the ten entries of the range are found */
+	/* with the key of the range, exactly the ten entries of the range are found */
 	for (i = 0; i < 2 * LEAF; i++)
 		good += !!tce_at((pvo & ~NHCA_PVO_OFFSET_MASK) | i << PAGE_SHIFT);
 	KUNIT_EXPECT_EQ(test, good, 1 + 10);
@@ -201,7 +210,10 @@ static void tce_key_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tce_at(0), 0);
 	KUNIT_EXPECT_EQ(test, tce_at(U64_MAX), 0);
 
-	/* after a rekey, old PVOs find nothing and new ones do */
+	/*
+	 * after a rekey, PVOs with the old key find nothing, and PVOs with the new key find the
+	 * entries
+	 */
 	nhca_range_clear(&r, 0, 10);
 	nhca_range_rekey(&r);
 	KUNIT_EXPECT_EQ(test, tce_at(nhca_range_pvo(&r)), 0);
@@ -211,7 +223,7 @@ static void tce_key_test(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, tce_good(&r, i));
 	}
 
-	/* after a free, another range uses the entries */
+	/* after a free, another range uses the same entries with another key */
 	old = nhca_range_pvo(&r);
 	nhca_range_free(&r);
 	KUNIT_EXPECT_EQ(test, tce_find(old, &shift), 0);
@@ -228,7 +240,10 @@ static void tce_key_test(struct kunit *test)
 	tce_expect_unused(test);
 }
 
-/* All keys but 0 are used before one is used again, whether by rekeys, allocations or both. */
+/*
+ * All keys except 0 are used before a key is used again, whether ranges get the keys by rekeys or
+ * by allocations.
+ */
 static void tce_all_keys_test(struct kunit *test)
 {
 	unsigned long *seen = kunit_kzalloc(test, NHCA_TCE_KEYS / 8, GFP_KERNEL);
@@ -259,7 +274,7 @@ static void tce_all_keys_test(struct kunit *test)
 	nhca_range_rekey(&r);
 	KUNIT_EXPECT_EQ(test, r.key, order[0]);
 
-	/* the next key would be the present key of @r, so @r gets the key after it */
+	/* the next key is the current key of @r, so @r gets the key after it */
 	for (i = 0; i < NHCA_TCE_KEYS - 2; i++)
 		nhca_range_rekey(&keep);
 	nhca_range_rekey(&r);
@@ -267,7 +282,7 @@ static void tce_all_keys_test(struct kunit *test)
 	nhca_range_free(&keep);
 	nhca_range_free(&r);
 
-	/* the sequence of keys continues after the table was unused */
+	/* the sequence of keys goes on where it was before the table became free */
 	r = tce_alloc(test, PMD_SHIFT, 1);
 	KUNIT_EXPECT_EQ(test, r.key, order[2]);
 	nhca_range_free(&r);
@@ -277,8 +292,8 @@ static void tce_all_keys_test(struct kunit *test)
 /* ---- page size classes ---- */
 
 /*
- * Each table has one page size class while it has ranges, and a free table can get another class.
- * All bytes of a page lead to its entry.
+ * A table has one page size class while it has ranges. A free table can get another class. Each
+ * byte of a page leads to the entry of the page.
  */
 static void tce_class_test(struct kunit *test)
 {
@@ -302,7 +317,7 @@ static void tce_class_test(struct kunit *test)
 				5ULL << shifts[i]);
 		tce_set_all(&more[i]);
 	}
-	/* all bytes of a page lead to its entry */
+	/* the first byte, a middle byte and the last byte of a page lead to the same entry */
 	for (i = 0; i < 3; i++) {
 		pvo = tce_pvo(&more[i], 3);
 		KUNIT_EXPECT_EQ(test, tce_find(pvo, &shift),
@@ -318,7 +333,7 @@ static void tce_class_test(struct kunit *test)
 	}
 	tce_expect_unused(test);
 
-	/* tables change their class; old offsets are beyond the end of some new tables */
+	/* each table gets another class, so an old offset may be beyond the end of the table */
 	for (i = 0; i < 3; i++)
 		r[i] = tce_alloc(test, shifts[(i + 1) % 3], 5);
 	for (i = 0; i < 3; i++) {
@@ -331,7 +346,7 @@ static void tce_class_test(struct kunit *test)
 	tce_expect_unused(test);
 }
 
-/* Each bit of an entry has its place, and setting an entry changes no other entry. */
+/* Each bit of an entry is stored, and setting an entry changes no other entry. */
 static void tce_entry_test(struct kunit *test)
 {
 	static const u64 pfns[] = { 0, 1, 0x5555555555, 0xaaaaaaaaaa, BIT_ULL(40) - 1 };
@@ -347,7 +362,10 @@ static void tce_entry_test(struct kunit *test)
 			nhca_range_set(&r, 1, pfns[i], flags[f]);
 			tce = tce_at(tce_pvo(&r, 1));
 			KUNIT_EXPECT_EQ(test, tce, tce_value(&r, pfns[i], flags[f]));
-			/* an entry in use is never 0, also in table 0 and for page frame 0 */
+			/*
+			 * an entry in use is never 0, because 0 means an unused entry; also in
+			 * table 0 and for page frame 0
+			 */
 			KUNIT_EXPECT_NE(test, tce, 0);
 			KUNIT_EXPECT_EQ(test, tce & RW, flags[f]);
 			KUNIT_EXPECT_EQ(test, tce_at(tce_pvo(&r, 0)), 0);
@@ -364,7 +382,10 @@ static void tce_entry_test(struct kunit *test)
 
 /* ---- limits ---- */
 
-/* Allocation refuses shifts that are no class, empty ranges, and ranges larger than a table. */
+/*
+ * nhca_range_alloc() refuses shifts that are no page size class, empty ranges, and ranges larger
+ * than a table.
+ */
 static void tce_argument_test(struct kunit *test)
 {
 	static const unsigned int no_class[] = { 0, 1, PAGE_SHIFT - 1, PAGE_SHIFT + 1,
@@ -398,8 +419,8 @@ static void tce_argument_test(struct kunit *test)
 }
 
 /*
- * A full table of 4 KiB pages needs 8 GiB of entries. If there is no memory for a range, the tables
- * stay as they were.
+ * A range whose entries need more memory than the host has is refused, and the tables do not
+ * change. A full table of 4 KiB pages would need 8 GiB for its entries.
  */
 static void tce_no_memory_test(struct kunit *test)
 {
@@ -422,7 +443,9 @@ static void tce_no_memory_test(struct kunit *test)
 	tce_expect_unused(test);
 }
 
-/* Tables are used one after the other until all are full. A free table serves any class. */
+/*
+ * Ranges fill one table after the other until all tables are full. A free table can get any class.
+ */
 static void tce_exhaustion_test(struct kunit *test)
 {
 	struct nhca_range *r = kunit_kcalloc(test, NHCA_TCE_TABLES + 1, sizeof(*r), GFP_KERNEL);
@@ -431,7 +454,7 @@ static void tce_exhaustion_test(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, r);
 	tce_expect_unused(test);
-	/* when a table is full, the next one is used */
+	/* a range that fits into no used table gets the next free table */
 	for (i = 0; i < NHCA_TCE_TABLES - 1; i++) {
 		r[i] = tce_alloc(test, PUD_SHIFT, PUD_ENTRIES);
 		KUNIT_EXPECT_EQ(test, r[i].table, i);
@@ -446,7 +469,7 @@ static void tce_exhaustion_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, tce_at(tce_pvo(&r[i], PUD_ENTRIES - 1)),
 				tce_value(&r[i], 77 + i, RW));
 
-	/* three entries of one class are left */
+	/* only three entries of the 1 GiB class are left, and no free table for another class */
 	KUNIT_EXPECT_EQ(test, nhca_range_alloc(&none, PUD_SHIFT, 4, &tce_owner), -ENOSPC);
 	KUNIT_EXPECT_EQ(test, nhca_range_alloc(&none, PMD_SHIFT, 1, &tce_owner), -ENOSPC);
 	KUNIT_EXPECT_EQ(test, nhca_range_alloc(&none, PAGE_SHIFT, 1, &tce_owner), -ENOSPC);
@@ -454,7 +477,10 @@ static void tce_exhaustion_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, r[32].first, PUD_ENTRIES - 3);
 	KUNIT_EXPECT_EQ(test, nhca_range_alloc(&none, PUD_SHIFT, 1, &tce_owner), -ENOSPC);
 
-	/* gaps of 3 and 1 entries are adjacent; the other tables of the class are still full */
+	/*
+	 * freeing two adjacent ranges of 3 and 1 entries makes room for 4; the other tables are
+	 * still full
+	 */
 	nhca_range_free(&r[32]);
 	nhca_range_free(&extra);
 	extra = tce_alloc(test, PUD_SHIFT, 4);
@@ -462,7 +488,7 @@ static void tce_exhaustion_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, extra.first, PUD_ENTRIES - 4);
 	nhca_range_free(&extra);
 
-	/* a table that becomes free serves any class */
+	/* a table whose only range was freed can get another class */
 	nhca_range_free(&r[7]);
 	r[7] = tce_alloc(test, PAGE_SHIFT, 1);
 	KUNIT_EXPECT_EQ(test, r[7].table, 7);
@@ -474,7 +500,9 @@ static void tce_exhaustion_test(struct kunit *test)
 
 static bool all(const struct nhca_range *r, u64 first, u64 n, u64 flags)
 {
-	/* neither the first nor the last byte is at the border of a page */
+	/*
+	 * the bytes begin after the start of the first page and end before the end of the last page
+	 */
 	u64 pvo = tce_pvo(r, first) + 77, len = (n << r->shift) - 77 - 99;
 	bool yes;
 
@@ -487,8 +515,8 @@ static bool all(const struct nhca_range *r, u64 first, u64 n, u64 flags)
 }
 
 /*
- * nhca_tce_all() checks many entries, also across leaves. It returns false if one of them is
- * cleared, has another key or grants fewer rights.
+ * nhca_tce_all() checks the entries of many pages, also in two leaves. It returns false if one of
+ * the entries is cleared, has another key or grants fewer rights.
  */
 static void tce_all_test(struct kunit *test)
 {

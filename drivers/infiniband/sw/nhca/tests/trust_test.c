@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: in which packets a queue pair accepts capability bits, marks of QPs on this host, PSN gaps
- * and congestion marks. The attacker of these tests knows addresses and QP numbers, but no PSN.
- * Also tests where receives may be placed.
+ * KUnit: the packets in which a QP accepts capability bits, marks of QPs on this host, PSN gaps and
+ * congestion marks. The attacker in these tests knows addresses and QPNs, but not the PSN. Other
+ * cases test where receives may be placed.
  */
 #include "qp_fixture.h"
 
@@ -10,7 +10,7 @@
 #define ACK		(NHCA_SVC_RC | NHCA_OP_ACK)
 #define UC_SEND_ONLY	(NHCA_SVC_UC | NHCA_OP_SEND_ONLY)
 #define HERE		(NHCA_CAP_PRESENT | NHCA_CAP_CONFIRMED | NHCA_CAP_NO_ICRC_OK)
-/* distances of an attacker's PSNs from the expected ones; none is within a window */
+/* PSNs of an attacker, relative to the expected PSN; none is within a window of the expected PSN */
 static const s32 guesses[] = { -0x700000, -0x1000, -257, 257, 0x1000, 0x10000, 0x700000 };
 
 static struct nhca_hdr noticed(struct nhca_qp *qp, u8 opcode, u32 psn, u8 notice)
@@ -21,7 +21,7 @@ static struct nhca_hdr noticed(struct nhca_qp *qp, u8 opcode, u32 psn, u8 notice
 	return h;
 }
 
-/* Deliver packets with wrong PSNs and capability bits. Expect that the QP ignores the bits. */
+/* Deliver packets with capability bits and wrong PSNs. Expect that the QP ignores the bits. */
 static void guess(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -35,7 +35,7 @@ static void guess(struct kunit *test)
 }
 
 /*
- * Deliver packets with wrong PSNs and without capability bits. Expect that the QP keeps the bits of
+ * Deliver packets without capability bits and with wrong PSNs. Expect that the QP keeps the bits of
  * its peer.
  */
 static void stray(struct kunit *test)
@@ -48,8 +48,8 @@ static void stray(struct kunit *test)
 }
 
 /*
- * Capability bits are accepted only in packets with the right PSN. Otherwise an attacker could make
- * a QP omit the ICRC.
+ * Capability bits count only in a packet with the right PSN. Otherwise an attacker could make a QP
+ * omit the ICRC.
  */
 static void caps_test(struct kunit *test)
 {
@@ -71,8 +71,9 @@ static void caps_test(struct kunit *test)
 }
 
 /*
- * A UC message may begin with any PSN, so capability bits in a packet with an unexpected PSN are
- * ignored, and so are those of the packets after it.
+ * A UC message may begin with any PSN. If the PSN is not the expected PSN, the capability bits of
+ * the packet are ignored, and so are the bits of later packets, because an attacker may have sent
+ * the first.
  */
 static void uc_caps_test(struct kunit *test)
 {
@@ -93,8 +94,8 @@ static void uc_caps_test(struct kunit *test)
 }
 
 /*
- * If a peer does not answer, the first retransmission has an ICRC. The peer may be another
- * implementation now, which drops packets without an ICRC.
+ * If a peer does not answer, the retransmission has an ICRC, because another implementation may
+ * have taken the place of the peer, which drops packets without an ICRC.
  */
 static void icrc_again_test(struct kunit *test)
 {
@@ -109,7 +110,7 @@ static void icrc_again_test(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, fix_sent(f, SEND_ONLY, &sent), 2);
 	KUNIT_EXPECT_TRUE(test, sent.hdr.caps & NHCA_CAP_NO_ICRC);
 
-	/* an ACK usually comes much earlier than this */
+	/* let much more time pass than an ACK usually takes */
 	local_bh_disable();
 	f->qp->sq.rtx->rto = 1;
 	fix_age(f->qp, 10 * HZ);
@@ -121,8 +122,8 @@ static void icrc_again_test(struct kunit *test)
 }
 
 /*
- * A packet with a PSN far ahead causes no NAK. Otherwise an attacker who guesses PSNs could make
- * the peer of the QP go back.
+ * A PSN far ahead causes no NAK. Otherwise an attacker who guesses PSNs could make the peer of the
+ * QP go back.
  */
 static void gap_test(struct kunit *test)
 {
@@ -131,12 +132,12 @@ static void gap_test(struct kunit *test)
 	fix_deliver(test, fix_hdr(f->qp, SEND_ONLY, FIX_RQ_PSN + 0x10000), 10);
 	fix_deliver(test, fix_hdr(f->qp, SEND_ONLY, FIX_RQ_PSN + 0x7fffff), 10);
 	KUNIT_EXPECT_EQ(test, fix_sent(f, ACK, NULL), 0);
-	/* a gap that the loss of packets can explain */
+	/* a gap of three packets can come from lost packets, so it causes a NAK */
 	fix_deliver(test, fix_hdr(f->qp, SEND_ONLY, FIX_RQ_PSN + 3), 10);
 	KUNIT_EXPECT_EQ(test, fix_sent(f, ACK, NULL), 1);
 }
 
-/* Congestion marks count only in accepted packets, and one CNP answers them. */
+/* A congestion mark counts only in an accepted packet, and the QP answers it by one CNP. */
 static void congestion_mark_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -159,7 +160,10 @@ static void cnp(struct kunit *test, struct nhca_qp *qp)
 	fix_deliver(test, h, 0);
 }
 
-/* A CNP reduces the window only while packets are in flight that routers could have marked. */
+/*
+ * A CNP reduces the window only if packets are in flight whose traffic class lets routers mark
+ * them.
+ */
 static void cnp_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -182,12 +186,12 @@ static void cnp_test(struct kunit *test)
 
 /* ---- other namespaces of this host ---- */
 
-/* Deliver a packet without an ICRC in namespace @nn, from address @saddr. */
+/* Deliver a packet without an ICRC in namespace @nn, with source address @saddr. */
 static noinline_for_stack void deliver_from(struct kunit *test, struct nhca_net *nn, u32 saddr,
 					    u8 opcode, u32 psn, u32 payload)
 {
 	struct qp_fixture *f = test->priv;
-	/* the UDP checksum is valid, so no ICRC is needed */
+	/* the packet has a valid UDP checksum, which is enough in place of the ICRC */
 	struct nhca_hdr h = noticed(f->qp, opcode, psn, HERE | NHCA_CAP_NO_ICRC);
 	struct sk_buff *skb = fix_skb(test, &h, payload, 1);
 
@@ -198,7 +202,7 @@ static noinline_for_stack void deliver_from(struct kunit *test, struct nhca_net 
 	kfree_skb(skb);
 }
 
-/* Deliver a request, a response and a CNP, which only the peer may send. */
+/* Deliver a request, a response and a CNP in namespace @nn, with source address @saddr. */
 static void deliver_three(struct kunit *test, struct nhca_net *nn, u32 saddr)
 {
 	deliver_from(test, nn, saddr, SEND_ONLY, FIX_RQ_PSN, 10);
@@ -207,9 +211,9 @@ static void deliver_three(struct kunit *test, struct nhca_net *nn, u32 saddr)
 }
 
 /*
- * A container uses the peer's address, the QP number and even the right PSN, but in another
- * namespace. Its packets do not reach the QP, and do not count as received. The same holds for
- * packets from another address in the QP's namespace.
+ * An attacker in another namespace knows the peer's address, the QPN and even the PSN. The
+ * attacker's packets do not reach the QP, and do not count as received. The same holds for packets
+ * in the QP's namespace that come from another address.
  */
 static void other_namespace_test(struct kunit *test)
 {
@@ -235,12 +239,12 @@ static void other_namespace_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_RCVD_BYTES), bytes);
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_CNP_RCVD), cnps);
 	/*
-	 * only the request and the response from the wrong address count: a CNP is dropped without
-	 * a count, and in the other namespace no QP has the number
+	 * two packets are counted: the request and the response from the wrong address; a CNP is
+	 * dropped without a count, and in the other namespace no QP has the QPN
 	 */
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_RX_BAD_ADDR), refused + 2);
 
-	/* the same packets from the peer are accepted */
+	/* the same packets are accepted if they come from the peer */
 	deliver_three(test, f->dev->nn, FIX_DADDR);
 	KUNIT_EXPECT_EQ(test, f->qp->rq.psn, FIX_RQ_PSN + 1);
 	KUNIT_EXPECT_EQ(test, f->qp->sq.una, FIX_SQ_PSN + 1);
@@ -264,7 +268,7 @@ static struct nhca_qp *neighbour(struct kunit *test)
 	return peer;
 }
 
-/* Deliver a packet that is valid, except perhaps for its mark. */
+/* Deliver the expected packet with @mark, which may be wrong. */
 static void marked(struct kunit *test, __le32 mark)
 {
 	struct qp_fixture *f = test->priv;
@@ -275,6 +279,7 @@ static void marked(struct kunit *test, __le32 mark)
 	fix_deliver(test, h, 10);
 }
 
+/* Return: true if f->qp copies a SEND to @peer by the same-host path. */
 static bool way_is_open(struct kunit *test, struct nhca_qp *peer)
 {
 	struct qp_fixture *f = test->priv;
@@ -288,8 +293,8 @@ static bool way_is_open(struct kunit *test, struct nhca_qp *peer)
 }
 
 /*
- * Only the mark of the peer itself allows same-host copies. A third QP on this host, whose
- * namespace may have the peer's address, has its own mark and old marks of the peer.
+ * Only the current mark of the peer opens the same-host path. The mark of a third QP on this host
+ * does not, because its namespace may have the peer's address, nor does an old mark of the peer.
  */
 static void same_host_test(struct kunit *test)
 {
@@ -305,12 +310,17 @@ static void same_host_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, nhca_peer_same_host(f->qp));
 	marked(test, peer->mark);
 	KUNIT_EXPECT_TRUE(test, nhca_peer_same_host(f->qp));
-	/* the peer has also received packets; the path stays open for longer than the test takes */
+	/*
+	 * as if the peer had received a mark too; the path stays open for longer than the test
+	 * takes
+	 */
 	f->qp->loop_until = jiffies + 1000 * HZ;
 	peer->loop_until = jiffies + 1000 * HZ;
 	KUNIT_EXPECT_TRUE(test, way_is_open(test, peer));
 
-	/* the peer is connected again: same-host copies end, and the old mark is invalid */
+	/*
+	 * the peer is connected again, so the same-host path closes and the peer has another mark
+	 */
 	fix_state(test, peer, IB_QPS_RESET);
 	KUNIT_EXPECT_NE(test, (__force u32)old, (__force u32)peer->mark);
 	fix_connect(test, peer);
@@ -327,7 +337,10 @@ static void same_host_test(struct kunit *test)
 
 /* ---- where receives are placed ---- */
 
-/* An SGE of a receive may extend beyond its region if the message does not, as on adapters. */
+/*
+ * An SGE of a receive may extend beyond its region, as on adapters, if the message ends inside the
+ * region.
+ */
 static void long_element_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -345,7 +358,7 @@ static void long_element_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, cqe.status, IB_WC_LOC_PROT_ERR);
 }
 
-/* Receives of an SRQ need keys of the SRQ's protection domain, not of that of the QP. */
+/* A receive of an SRQ needs an L_Key of the SRQ's protection domain, not of the QP's. */
 static void srq_domain_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -369,7 +382,9 @@ static void srq_domain_test(struct kunit *test)
 	fix_deliver(test, fix_hdr(qp, SEND_ONLY, FIX_RQ_PSN), 50);
 	KUNIT_ASSERT_TRUE(test, fix_poll(f->cq, &cqe));
 	KUNIT_EXPECT_EQ(test, cqe.status, IB_WC_SUCCESS);
-	/* a region in the QP's protection domain is not valid for the SRQ */
+	/*
+	 * the L_Key of a region in the QP's protection domain is refused for a receive of the SRQ
+	 */
 	fix_post_recv(test, &srq->wq, f->mr, 0, 100);
 	fix_deliver(test, fix_hdr(qp, SEND_ONLY, FIX_RQ_PSN + 1), 50);
 	KUNIT_ASSERT_TRUE(test, fix_poll(f->cq, &cqe));
@@ -380,7 +395,10 @@ static void srq_domain_test(struct kunit *test)
 	nhca_rwq_free(&srq->wq);
 }
 
-/* Return: the refusal of an ACK with these addresses that arrives on @iif. */
+/*
+ * Return: why the QP refuses an ACK with the addresses of @av that arrives on interface @iif;
+ * NHCA_CNT_MAX: the ACK is accepted.
+ */
 static enum nhca_counter refusal(struct qp_fixture *f, const struct nhca_av *av, int iif)
 {
 	const struct nhca_ip ip = {
@@ -401,8 +419,8 @@ static enum nhca_counter refusal(struct qp_fixture *f, const struct nhca_av *av,
 }
 
 /*
- * A link-local address belongs to the peer only on the link of the QP. The same address on another
- * interface, such as another VLAN, is another host.
+ * A link-local address belongs to the peer only on the interface of the QP. On another interface,
+ * such as another VLAN, another host may have the same address.
  */
 static void link_local_test(struct kunit *test)
 {
@@ -421,7 +439,7 @@ static void link_local_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, refusal(f, av, 7), NHCA_CNT_MAX);
 	KUNIT_EXPECT_EQ(test, refusal(f, av, LOOPBACK_IFINDEX), NHCA_CNT_MAX);
 	KUNIT_EXPECT_EQ(test, refusal(f, av, 8), NHCA_CNT_RX_BAD_ADDR);
-	/* one of the two addresses is enough */
+	/* one link-local address of the two is enough for the refusal */
 	av->saddr = (struct in6_addr) { .s6_addr = { 0xfd, 1, [15] = 1 } };
 	KUNIT_EXPECT_EQ(test, refusal(f, av, 8), NHCA_CNT_RX_BAD_ADDR);
 	*av = saved;

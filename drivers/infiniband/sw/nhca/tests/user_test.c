@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: the share of a device's pools that one user can have. */
+/* KUnit: how much of a device's pools one user may have. */
 #include <kunit/test.h>
 #include <linux/cred.h>
 #include <linux/user_namespace.h>
@@ -33,7 +33,10 @@ static struct nhca_user *user_of(struct kunit *test, u32 uid)
 	return user;
 }
 
-/* Expect that one user gets at most half of a pool, and that two leave some for a third. */
+/*
+ * Expect that one user gets at most half of a pool, and that two users leave some of the pool for a
+ * third.
+ */
 static void reserve_of(struct kunit *test, enum nhca_pool pool, long size)
 {
 	struct nhca_user *a = user_of(test, 4711), *b = user_of(test, 4712);
@@ -44,7 +47,7 @@ static void reserve_of(struct kunit *test, enum nhca_pool pool, long size)
 	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, a, pool, half + 1), -EDQUOT);
 	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, a, pool, half), 0);
 	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, a, pool, 1), -EDQUOT);
-	/* two users cannot take all of the pool */
+	/* two users cannot have all of the pool */
 	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, b, pool, half), -EDQUOT);
 	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, b, pool, most), 0);
 	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, b, pool, 1), -EDQUOT);
@@ -52,7 +55,7 @@ static void reserve_of(struct kunit *test, enum nhca_pool pool, long size)
 	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, c, pool, 1), -EDQUOT);
 	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, NULL, pool, size - half - most - few), 0);
 	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, NULL, pool, 1), -ENOMEM);
-	/* a refused request has charged nothing */
+	/* a request that was refused has charged nothing, so the kernel gets what a gives back */
 	nhca_pool_uncharge(users, a, pool, half);
 	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, NULL, pool, half), 0);
 	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, a, pool, 1), -ENOMEM);
@@ -65,7 +68,10 @@ static void reserve_of(struct kunit *test, enum nhca_pool pool, long size)
 	nhca_user_put(c);
 }
 
-/* The module parameter user_share limits each user. Lowering it takes nothing away from a user. */
+/*
+ * The module parameter user_share limits each user. If it is lowered, a user keeps what the user
+ * has, but gets no more.
+ */
 static void share_test(struct kunit *test)
 {
 	struct nhca_user *a = user_of(test, 4711);
@@ -82,7 +88,10 @@ static void share_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, a, NHCA_POOL_CQS, 1), -EDQUOT);
 	WRITE_ONCE(nhca_user_share, share);
 	nhca_pool_uncharge(users, a, NHCA_POOL_CQS, size / 100 + size / 2);
-	/* a pool with few elements */
+	/*
+	 * in a pool with few elements, a user may have NHCA_SHARE_MIN elements even if the share is
+	 * smaller
+	 */
 	WRITE_ONCE(nhca_user_share, 1);
 	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, a, NHCA_POOL_TCE_TABLES, NHCA_SHARE_MIN), 0);
 	KUNIT_EXPECT_EQ(test, nhca_pool_charge(users, a, NHCA_POOL_TCE_TABLES, 1), -EDQUOT);
@@ -92,7 +101,9 @@ static void share_test(struct kunit *test)
 	nhca_users_destroy(users);
 }
 
-/* In each pool, one user gets half at most, and the last eighth is for users with few objects. */
+/*
+ * In each pool, one user gets half at most, and the last eighth is for users who have few objects.
+ */
 static void reserve_test(struct kunit *test)
 {
 	int i;
@@ -103,7 +114,10 @@ static void reserve_test(struct kunit *test)
 	nhca_users_destroy(test->priv);
 }
 
-/* All processes of a user share an account, which exists as long as a process or object uses it. */
+/*
+ * All processes of a user share one account, which exists as long as a process or an object uses
+ * it.
+ */
 static void one_account_test(struct kunit *test)
 {
 	struct nhca_user *a = user_of(test, 4711), *again = user_of(test, 4711);
@@ -122,7 +136,7 @@ static void one_account_test(struct kunit *test)
 	nhca_users_destroy(users);
 }
 
-/* A user has one record of the host, whatever the number of devices. */
+/* A user has one record for the host, in addition to one record for each device. */
 static void host_record_test(struct kunit *test)
 {
 	struct nhca_users *other = kunit_kzalloc(test, sizeof(*other), GFP_KERNEL);
@@ -145,7 +159,10 @@ static void host_record_test(struct kunit *test)
 	nhca_users_destroy(test->priv);
 }
 
-/* An object may keep a record longer than the device exists. */
+/*
+ * A record may be released after the device's pools were destroyed, because an object has kept the
+ * record.
+ */
 static void late_put_test(struct kunit *test)
 {
 	struct nhca_user *a = user_of(test, 4711);
@@ -163,9 +180,9 @@ static u32 user_in(struct cred *cred, u32 uid, const struct user_namespace *ns)
 }
 
 /*
- * All uids of user namespaces that a user created count as this user. In a user namespace that root
- * of the host created, each uid counts as a separate user. All uids of a namespace that such a uid
- * created count as that uid.
+ * All uids in a user namespace that a user has created count as this user. In a user namespace that
+ * root of the host has created, each uid counts as its own user. If such a uid creates a namespace
+ * inside, all uids of the inner namespace count as this uid.
  */
 static void subordinate_test(struct kunit *test)
 {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: watches of memory, in an address space that the test creates. */
+/*
+ * KUnit: watches of memory, in an address space that the test creates. A word of a watch tells
+ * whether the mapping has changed.
+ */
 #include <kunit/test.h>
 #include <linux/kthread.h>
 #include <linux/mm.h>
@@ -17,12 +20,12 @@
 #define ROUNDS		4000
 
 /**
- * struct watch_fixture - a set of watches
- * @users: pools
- * @user:  account that is charged
- * @set:   the set
- * @words: its words
- * @addr:  memory of the process, WATCH_SIZE bytes
+ * struct watch_fixture - a set of watches and the memory that they watch
+ * @users: pools of the device
+ * @user:  account that is charged for the watches
+ * @set:   the set, with a watch for each slot
+ * @words: the word of each slot
+ * @addr:  address of WATCH_SIZE bytes of the process
  * @maps:  number of mappings that remap_thread() has made
  */
 struct watch_fixture {
@@ -83,7 +86,10 @@ static int touch(unsigned long addr)
 	return put_user((u8)1, (u8 __user *)addr);
 }
 
-/* A word changes with its range and with no other, and is then not set again by itself. */
+/*
+ * A word changes if its range is mapped or unmapped, but not if another range is. The word stays
+ * changed until a new watch is added.
+ */
 static void change_test(struct kunit *test)
 {
 	struct watch_fixture *f = test->priv;
@@ -94,7 +100,10 @@ static void change_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_watch_add(f->set, 1, f->addr + half, half), 0);
 	KUNIT_EXPECT_EQ(test, nhca_watch_add(f->set, 2, f->addr, WATCH_SIZE), 0);
 
-	/* a page that appears takes no other page away */
+	/*
+	 * the first write to a page makes the page appear, but takes no other page away, so no word
+	 * changes
+	 */
 	KUNIT_EXPECT_EQ(test, touch(f->addr), 0);
 	KUNIT_EXPECT_EQ(test, touch(f->addr + half), 0);
 	KUNIT_EXPECT_TRUE(test, same(f, 0) && same(f, 1) && same(f, 2));
@@ -107,7 +116,7 @@ static void change_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, vm_munmap(f->addr + half - PAGE_SIZE, PAGE_SIZE), 0);
 	KUNIT_EXPECT_FALSE(test, same(f, 0));
 
-	/* a new watch in the same slot */
+	/* a new watch in slot 0 sets its word again */
 	KUNIT_EXPECT_EQ(test, nhca_watch_add(f->set, 0, f->addr, PAGE_SIZE), 0);
 	KUNIT_EXPECT_TRUE(test, same(f, 0));
 	KUNIT_EXPECT_EQ(test, map_fixed(f->addr + half, PAGE_SIZE), f->addr + half);
@@ -116,7 +125,10 @@ static void change_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, same(f, 0));
 }
 
-/* The zero page is replaced by a page of the process with the first write. */
+/*
+ * A page was only read, so it is the zero page. The first write replaces the zero page, which
+ * changes the word.
+ */
 static void replaced_test(struct kunit *test)
 {
 	struct watch_fixture *f = test->priv;
@@ -141,13 +153,16 @@ static void arguments_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_watch_del(f->set, SLOTS), -EINVAL);
 	KUNIT_EXPECT_EQ(test, nhca_watch_del(f->set, 0), -ENOENT);
 	KUNIT_EXPECT_EQ(test, nhca_watch_add(f->set, 0, TASK_SIZE - PAGE_SIZE, PAGE_SIZE), 0);
-	/* part of a page counts as the page */
+	/* a watch of one byte watches the whole page */
 	KUNIT_EXPECT_EQ(test, nhca_watch_add(f->set, 1, f->addr + 5, 1), 0);
 	KUNIT_EXPECT_EQ(test, map_fixed(f->addr, PAGE_SIZE), f->addr);
 	KUNIT_EXPECT_FALSE(test, same(f, 1));
 }
 
-/* Each watch is charged to its user, and refused beyond the user's share. */
+/*
+ * Each slot with a watch is charged to its user. A further slot is refused if the user has no share
+ * left.
+ */
 static void share_test(struct kunit *test)
 {
 	const long share = NHCA_MAX_WATCHES * (long)nhca_user_share / 1000;
@@ -166,7 +181,9 @@ static void share_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_watch_add(f->set, 1, f->addr, 1), 0);
 }
 
-/* A child of fork() has the file of the set, but another address space. */
+/*
+ * A child of fork() has the file of the set but another address space, so it may not add a watch.
+ */
 static void stranger_test(struct kunit *test)
 {
 	struct watch_fixture *f = test->priv;
@@ -183,7 +200,7 @@ struct remap {
 	struct mm_struct *mm;
 };
 
-/* Map new pages over the range without a pause. */
+/* Map new pages over the range again and again. */
 static int remap_thread(void *data)
 {
 	struct remap *r = data;
@@ -201,7 +218,10 @@ static int remap_thread(void *data)
 	return 0;
 }
 
-/* Return: the page at the address, without a reference that counts; NULL: none. */
+/*
+ * Return: the page at @addr, to which the process has no reference afterwards; NULL: no page is
+ * there.
+ */
 static struct page *page_at(unsigned long addr)
 {
 	struct page *page;
@@ -213,8 +233,8 @@ static struct page *page_at(unsigned long addr)
 }
 
 /*
- * While another CPU maps new pages without a pause: if a process pins a page after it has added a
- * watch, and the word says that nothing has changed, then the pinned page is the mapped one.
+ * A process adds a watch and then pins a page, while another thread maps new pages over the range.
+ * If the word says that nothing has changed, the pinned page is the page that is mapped.
  */
 static void race_test(struct kunit *test)
 {

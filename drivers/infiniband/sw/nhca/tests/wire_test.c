@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: transport headers: opcode table, decoding, encoding. */
+/* KUnit: transport headers: the opcode table, decoding and encoding. */
 #include <kunit/test.h>
 #include <linux/prandom.h>
 #include <linux/slab.h>
@@ -7,15 +7,13 @@
 #include "../wire/grh.h"
 
 /*
- * IBTA table 38 in letters, as an independent check of the driver's opcode table. The opcodes from
- * 0xc0 on are those of channels (Documentation/rcxt.rst).
- * @what: q request, r response; F first, M middle, L last, O only;
- *	  s SEND, w WRITE, g READ request, a atomic, d READ response, f FLUSH,
- *	  W ATOMIC WRITE;
- *	  p may carry payload
- * @headers: D DETH, R RETH, T AtomicETH, A AETH, K AtomicAckETH, I ImmDt,
- *	  V IETH, F FETH, S XRCETH, C the reserved bytes of a CNP, X RXETH, Y eight bytes after it,
- *	  Z eight more bytes, G a GID, H the 24 bytes of a third-party request
+ * IBTA table 38 in letters, to check the driver's opcode table independently. Opcodes from 0xc0 on
+ * are opcodes of channels (Documentation/rcxt.rst).
+ * @what: q request, r response; F first, M middle, L last, O only; s SEND, w WRITE, g READ request,
+ * a atomic, d READ response, f FLUSH, W ATOMIC WRITE; p: a payload is allowed
+ * @headers: D DETH, R RETH, T AtomicETH, A AETH, K AtomicAckETH, I ImmDt, V IETH, F FETH, S XRCETH,
+ * C the reserved bytes of a CNP, X RXETH, Y 8 bytes after the RXETH, Z 8 more bytes, G a GID, H the
+ * 24 bytes of a third-party request
  */
 struct spec_row {
 	u8 opcode;
@@ -164,7 +162,7 @@ static unsigned int row_len(const struct spec_row *row)
 	       24 * row_has(row, 'H');
 }
 
-/* Flags and header length of each opcode are those of the specification. */
+/* The flags and the header length of each opcode agree with the table in letters. */
 static void wire_opcode_table(struct kunit *test)
 {
 	unsigned int opcode;
@@ -185,12 +183,18 @@ static void wire_opcode_table(struct kunit *test)
 	}
 }
 
-/* Set lengths in the RXETH that fit the packet. rxeth_test.c has lengths that do not fit. */
+/*
+ * Set lengths in the RXETH that agree with the packet. rxeth_test.c tests lengths that do not
+ * agree.
+ */
 static void fit_rxeth(struct nhca_hdr *h, unsigned int payload)
 {
 	h->rx.version = 0;
 	h->rx.notify &= 3;
-	/* a third-party transfer notifies the manager, and not the source that sends the bytes */
+	/*
+	 * a third-party transfer may notify the target and the manager, but not the source of the
+	 * bytes
+	 */
 	if (row_has(spec_row(h->opcode), 'G'))
 		h->rx.notify = (h->rx.notify & NHCA_RX_NOTIFY_TARGET) | NHCA_RX_NOTIFY_THIRD;
 	h->rx.status = 0;
@@ -201,7 +205,7 @@ static void fit_rxeth(struct nhca_hdr *h, unsigned int payload)
 	/* the payload of a status is a bitmap, not bytes of the transfer */
 	h->rx.total = h->opcode == 0xc6 ? 1 << 20 : payload;
 	h->rx.part = h->rx.total;
-	/* the PVO of payload for frames is its offset */
+	/* 0xcc and 0xcf are payload for frames, in which the PVO must be the offset, which is 0 */
 	if (h->opcode == 0xcc || h->opcode == 0xcf)
 		h->rx.pvo = 0;
 }
@@ -284,8 +288,8 @@ static void expect_same(struct kunit *test, const struct nhca_hdr *a, const stru
 }
 
 /*
- * Encoding and decoding random headers gives the same headers. Buffers have the exact size, so that
- * KASAN reports an access beyond them.
+ * Decoding gives the random headers that were encoded. The buffer has exactly the size of the
+ * headers, so that KASAN reports an access beyond it.
  */
 static void wire_round_trip(struct kunit *test)
 {
@@ -323,7 +327,10 @@ static void wire_round_trip(struct kunit *test)
 	}
 }
 
-/* Reserved bits are encoded as zeros, even if fields have more bits set than on the wire. */
+/*
+ * Reserved bits are encoded as zeros, even if a field of struct nhca_hdr has more bits set than its
+ * field on the wire has.
+ */
 static void wire_reserved_bits_are_zero(struct kunit *test)
 {
 	struct nhca_hdr h;
@@ -331,7 +338,7 @@ static void wire_reserved_bits_are_zero(struct kunit *test)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(spec_rows); i++) {
-		/* set all bits, more than the fields have on the wire */
+		/* set all bits, more than the fields on the wire have */
 		memset(&h, 0xff, sizeof(h));
 		h.opcode = spec_rows[i].opcode;
 		h.solicited = true;
@@ -341,7 +348,7 @@ static void wire_reserved_bits_are_zero(struct kunit *test)
 		h.ackreq = true;
 		h.rx.again = true;
 		nhca_hdr_encode(&h, p);
-		KUNIT_EXPECT_EQ(test, p[1], 0xf0);	/* version 0 */
+		KUNIT_EXPECT_EQ(test, p[1], 0xf0);	/* header version 0 */
 		KUNIT_EXPECT_EQ(test, p[8], 0x80);
 		if (row_has(&spec_rows[i], 'D'))
 			KUNIT_EXPECT_EQ(test, p[16], 0);
@@ -353,13 +360,16 @@ static void wire_reserved_bits_are_zero(struct kunit *test)
 		}
 		if (row_has(&spec_rows[i], 'C'))
 			KUNIT_EXPECT_NULL(test, memchr_inv(p + 12, 0, 16));
-		/* the bit means "notify the manager" where there can be a manager */
+		/*
+		 * elsewhere the bit is reserved; with a GID and in a notice (0xc4) it means "notify
+		 * the manager"
+		 */
 		if (row_has(&spec_rows[i], 'X') && !row_has(&spec_rows[i], 'G') && h.opcode != 0xc4)
 			KUNIT_EXPECT_EQ(test, p[12 + 40] & 0x08, 0);
 	}
 }
 
-/* Packets made by hand from the figures in IBTA chapter 9, and their fields. */
+/* Packets written by hand from the figures in IBTA chapter 9, and the fields of these packets. */
 static const struct wire_sample {
 	struct nhca_hdr h;
 	unsigned int len;
@@ -449,7 +459,10 @@ static const struct wire_sample {
 	},
 };
 
-/* Packets made by hand are decoded to their fields and encoded to their bytes. */
+/*
+ * The packets written by hand are decoded to their fields, and the fields are encoded to the
+ * packets.
+ */
 static void wire_known_bytes(struct kunit *test)
 {
 	int i;
@@ -469,7 +482,10 @@ static void wire_known_bytes(struct kunit *test)
 	}
 }
 
-/* A packet or buffer that ends inside the headers is refused, without a read beyond its end. */
+/*
+ * A packet or buffer that ends inside the headers is refused with NHCA_DECODE_SHORT, and nothing
+ * behind its end is read.
+ */
 static void wire_truncated_is_short(struct kunit *test)
 {
 	struct nhca_hdr in = {}, out;
@@ -486,8 +502,8 @@ static void wire_truncated_is_short(struct kunit *test)
 
 			KUNIT_ASSERT_NOT_NULL(test, p);
 			/*
-			 * the buffer ends early; buffer and packet end early; only the first bytes
-			 * of the buffer belong to the packet
+			 * first the buffer ends early; then buffer and packet end early; then only
+			 * the packet ends early
 			 */
 			KUNIT_EXPECT_EQ_MSG(test, nhca_hdr_decode(&out, p, cut, len + 4),
 					    NHCA_DECODE_SHORT, "opcode %#x, %u of %u bytes",
@@ -502,7 +518,9 @@ static void wire_truncated_is_short(struct kunit *test)
 	}
 }
 
-/* A packet of another transport version is reported as such for every opcode. */
+/*
+ * A packet of another transport version is refused with NHCA_DECODE_VERSION, whatever its opcode.
+ */
 static void wire_other_version(struct kunit *test)
 {
 	u8 p[NHCA_HDRS_MAX] = {};
@@ -519,7 +537,7 @@ static void wire_other_version(struct kunit *test)
 	}
 }
 
-/* Opcodes that neither the specification nor channels define are refused. */
+/* An opcode that is defined neither by the specification nor for channels is refused. */
 static void wire_unknown_opcode(struct kunit *test)
 {
 	u8 p[NHCA_HDRS_MAX] = {};
@@ -537,7 +555,10 @@ static void wire_unknown_opcode(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, unknown, 256 - ARRAY_SIZE(spec_rows));
 }
 
-/* A packet must have room for pad and ICRC after its headers, in a multiple of 4 bytes. */
+/*
+ * After the headers, a packet must have room for pad and ICRC, and the room must be a multiple of 4
+ * bytes.
+ */
 static void wire_room_for_pad_and_icrc(struct kunit *test)
 {
 	struct nhca_hdr in = {}, out;
@@ -571,7 +592,7 @@ static void wire_room_for_pad_and_icrc(struct kunit *test)
 	}
 }
 
-/* The GRH of a UD receive contains the IPv6 header, or 20 zeros and the IPv4 header. */
+/* The GRH of a UD receive is the IPv6 header, or 20 zeros and the IPv4 header. */
 static void wire_grh(struct kunit *test)
 {
 	u8 ip[40], grh[40];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: extended reliable connection (IBTA A14): a request is received by the SRQ that it names,
- * with the keys of the SRQ's protection domain, or is refused.
+ * KUnit: extended reliable connection (IBTA A14): the SRQ that a request names receives the
+ * request, with keys of the SRQ's protection domain, or the request is refused.
  */
 #include <linux/completion.h>
 #include <linux/sched/mm.h>
@@ -12,11 +12,14 @@
 
 #define OP(op)		(NHCA_SVC_XRC | NHCA_OP_##op)
 #define SRQS		3
-/* numbers of the SRQs; no SRQ has NO_SRQ */
+/* SRQNs of the SRQs, and an SRQN that no SRQ has */
 #define SRQN(i)		(0x1000 + (i))
 #define NO_SRQ		0x2000
 
-/* SRQs 0 and 1 are in the XRC domain of the target QP, SRQ 2 is not. SRQ 1 has its own PD. */
+/*
+ * SRQs 0 and 1 are in the XRC domain of the target QP, SRQ 2 is in another domain. SRQ 1 has its
+ * own PD.
+ */
 static struct xrc {
 	struct ib_xrcd domain, other_domain;
 	struct ib_pd pd;
@@ -50,7 +53,7 @@ static void srq_init(struct kunit *test, u32 i)
 	KUNIT_ASSERT_EQ(test, xa_err(xa_store(&f->dev->srq_ids, SRQN(i), srq, GFP_KERNEL)), 0);
 }
 
-/* @rings: of a process; NULL: a QP of the kernel */
+/* Return: a new XRC QP. @rings: rings of a process; NULL: the QP is a QP of the kernel */
 static struct nhca_qp *xrc_qp_of(struct kunit *test, enum ib_qp_type type,
 				 struct nhca_qp_rings *rings)
 {
@@ -160,7 +163,7 @@ static struct nhca_hdr request(struct kunit *test, u8 opcode, u32 psn, u32 srqn)
 	return h;
 }
 
-/* Expect that the newest response is an AETH with @syndrome, and the @n-th response. */
+/* Expect that the QP has sent @n acknowledgments, the newest with @syndrome. */
 static void expect_answer(struct kunit *test, u8 syndrome, u32 n)
 {
 	struct qp_fixture *f = test->priv;
@@ -171,7 +174,7 @@ static void expect_answer(struct kunit *test, u8 syndrome, u32 n)
 	KUNIT_EXPECT_EQ(test, sent.hdr.qpn, FIX_PEER_QPN);
 }
 
-/* Return: number of completions in all CQs of the SRQs. */
+/* Return: number of completions that the CQs of all SRQs have. */
 static u32 completions(void)
 {
 	u32 i, n = 0;
@@ -181,11 +184,11 @@ static u32 completions(void)
 	return n;
 }
 
-/* Each SEND is placed by the SRQ that it names, and completes in that SRQ's CQ. */
+/* A SEND uses a receive of the SRQ that the SEND names, and completes in the CQ of this SRQ. */
 static void srq_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
-	/* the receives of SRQ 1 need a key of the protection domain of SRQ 1 */
+	/* a receive of SRQ 1 needs an L_Key of SRQ 1's protection domain */
 	struct nhca_mr *mr = fix_mr(test, &xrc->pd);
 	u8 *p = page_address(f->page);
 	struct nhca_hdr h;
@@ -215,8 +218,8 @@ static void srq_test(struct kunit *test)
 }
 
 /*
- * A request is refused if the SRQ that it names does not exist, is in another XRC domain, or is not
- * for XRC.
+ * A request is refused if no SRQ has its SRQN, or if the SRQ is in another XRC domain or not for
+ * XRC.
  */
 static void refused_test(struct kunit *test)
 {
@@ -240,7 +243,10 @@ static void refused_test(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, memchr_inv(page_address(f->page), 0, PAGE_SIZE));
 }
 
-/* Without a posted receive the target answers RNR, and the same request is received later. */
+/*
+ * If the SRQ has no receive, the target answers with an RNR NAK, and receives the request when it
+ * is sent again.
+ */
 static void rnr_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -255,7 +261,10 @@ static void rnr_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, cqe.wr_id, 7);
 }
 
-/* All packets of a message name the same SRQ. A packet that names another SRQ is refused. */
+/*
+ * All packets of a message name one SRQ. A packet that names another SRQ than the packets before it
+ * is refused.
+ */
 static void switch_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -272,8 +281,8 @@ static void switch_test(struct kunit *test)
 }
 
 /*
- * An SRQ is destroyed while it receives a message, and a new SRQ gets its number. The next packet
- * of the message is refused, and is not placed.
+ * If the SRQ that receives a message is destroyed and a new SRQ gets its SRQN, the next packet of
+ * the message is refused and not placed, because its receive belonged to the old SRQ.
  */
 static void reuse_test(struct kunit *test)
 {
@@ -292,12 +301,12 @@ static void reuse_test(struct kunit *test)
 	fix_deliver(test, request(test, OP(SEND_LAST), 1, SRQN(0)), 10);
 	expect_answer(test, NHCA_AETH_NAK | NHCA_NAK_INVALID_REQ, 1);
 	KUNIT_EXPECT_NULL(test, memchr_inv(p + FIX_MTU, 0, PAGE_SIZE - FIX_MTU));
-	/* the new SRQ completes no receive that the QP fetched from the old SRQ */
+	/* the receive of the old SRQ does not complete in the CQ of the new SRQ */
 	KUNIT_EXPECT_EQ(test, completions(), 0);
 	KUNIT_EXPECT_EQ(test, nhca_rwq_level(&srq->wq), 1);
 }
 
-/* A request can use only keys of the protection domain of the SRQ that it names. */
+/* A request can use only R_Keys of the protection domain of the SRQ that it names. */
 static void domain_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -317,7 +326,7 @@ static void domain_test(struct kunit *test)
 	fix_deliver(test, h, 0);
 	KUNIT_ASSERT_EQ(test, fix_sent(f, OP(READ_RESP_ONLY), &sent), 1);
 	KUNIT_EXPECT_EQ(test, sent.payload, 16);
-	/* the key is not one of SRQ 1's protection domain */
+	/* refused: the R_Key is of SRQ 0's protection domain, not of SRQ 1's */
 	memset(p, 0, PAGE_SIZE);
 	h = request(test, OP(WRITE_ONLY), 2, SRQN(1));
 	h.va = 64;
@@ -328,9 +337,9 @@ static void domain_test(struct kunit *test)
 }
 
 /*
- * The receive of a message that has begun is flushed to the SRQ's CQ when the QP goes to error. If
- * the SRQ no longer exists, there is no completion. Receives that the QP has not fetched stay in
- * the SRQ.
+ * When a target goes to the error state, the receive that its message uses is flushed to the CQ of
+ * the SRQ. If no SRQ has the SRQN any more, there is no completion. Receives that the target has
+ * not fetched remain in the SRQ, because other QPs use the SRQ too.
  */
 static void flush_test(struct kunit *test)
 {
@@ -360,7 +369,9 @@ static void flush_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, xrc->events, 2);
 }
 
-/* A packet of an initiator names the SRQ of its work request, and an ACK completes the request. */
+/*
+ * A packet of an initiator has the SRQN of its work request, and an ACK completes the work request.
+ */
 static void initiator_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -389,7 +400,7 @@ static void initiator_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sent.hdr.psn, FIX_SQ_PSN);
 	KUNIT_EXPECT_TRUE(test, sent.hdr.ackreq);
 
-	/* an initiator executes no requests */
+	/* an initiator executes no requests, so the request is dropped */
 	h = fix_hdr(xrc->initiator, OP(SEND_ONLY), FIX_RQ_PSN);
 	h.srqn = SRQN(0);
 	fix_post_recv(test, &xrc->srq[0].wq, f->mr, 0, 50);
@@ -402,7 +413,7 @@ static void initiator_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, cqe.wr_id, 3);
 }
 
-/* Return: number of completions in the CQ of SRQ @i that point to @qp. */
+/* Return: number of completions of @qp in the CQ of SRQ @i. */
 static u32 completions_of(u32 i, const struct nhca_qp *qp)
 {
 	struct nhca_cq *cq = xrc->cq[i];
@@ -415,8 +426,8 @@ static u32 completions_of(u32 i, const struct nhca_qp *qp)
 }
 
 /*
- * When a target is reset or destroyed, its completions are removed from the CQs of all SRQs that it
- * has used, also if the SRQ does not exist any more.  Those of another QP stay.
+ * If a target is reset or destroyed, its completions are removed from the CQs of all SRQs that it
+ * has used, even if one of the SRQs was destroyed. The completions of another QP remain.
  */
 static void forget_test(struct kunit *test)
 {
@@ -452,7 +463,7 @@ static void forget_test(struct kunit *test)
 /**
  * struct resetter - a thread that resets a QP
  * @qp:   the QP
- * @done: the QP was reset
+ * @done: nhca_qp_modify() has returned
  */
 struct resetter {
 	struct nhca_qp *qp;
@@ -470,8 +481,8 @@ static int reset_thread(void *arg)
 }
 
 /*
- * The process that created a target has died.  The reset of the QP by a kernel thread does not wait
- * forever for packets that refer to pages, for example because a netdev does not send.
+ * A process that created a target has exited. The reset of the target by a kernel thread has a time
+ * limit, because packets that refer to pages may stay in a netdev that does not send.
  */
 static void creator_test(struct kunit *test)
 {
@@ -500,7 +511,7 @@ static void creator_test(struct kunit *test)
 	nhca_zcopy_put(z);
 	test_thread_stop(thread);
 	fix_destroy(&r.qp);
-	/* only that of the context */
+	/* only the reference of the user context is left */
 	KUNIT_EXPECT_EQ(test, refcount_read(&owner.ref), 1);
 }
 

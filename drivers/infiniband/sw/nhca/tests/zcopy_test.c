@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: a zero-copy reference lasts until the last skb with its pages is freed, whatever the stack
- * does to the skbs before. Deregistrations of other regions do not wait for this reference.
+ * KUnit: a zero-copy reference lasts until the last skb with its pages is freed, whatever the
+ * network stack does with the skbs. A deregistration does not wait for references to other regions.
  */
 #include <kunit/test.h>
 #include <linux/delay.h>
@@ -28,9 +28,9 @@
 /**
  * struct end - a device and its only flow
  * @dev:    the device
- * @txq:    account of the device
+ * @txq:    packet count of the device
  * @flow:   the flow
- * @kicked: number of kicks of the flow
+ * @kicked: number of times that the flow was kicked
  */
 struct end {
 	struct nhca_dev *dev;
@@ -72,7 +72,7 @@ static struct nhca_zcopy *begin(struct kunit *test, struct end *e)
 	return z;
 }
 
-/* Return: a reference that covers pages of a region. */
+/* Return: a reference that covers pages of @region. */
 static struct nhca_zcopy *begin_of(struct kunit *test, struct end *e,
 				   struct nhca_pageref_region **region)
 {
@@ -82,13 +82,13 @@ static struct nhca_zcopy *begin_of(struct kunit *test, struct end *e,
 	return z;
 }
 
-/* Return: true if all references of the flow are released. */
+/* Return: true if all references of the flow were released. */
 static bool released(struct end *e)
 {
 	return nhca_zcopy_released(e->flow, nhca_zcopy_seq(e->flow));
 }
 
-/* Add SEGMENTS fragments of SEGMENT bytes each to @skb, which @z covers. */
+/* Add SEGMENTS fragments of SEGMENT bytes each to @skb. The reference @z covers their pages. */
 static void add_pages(struct kunit *test, struct sk_buff *skb, struct nhca_zcopy *z)
 {
 	struct page *page;
@@ -103,8 +103,8 @@ static void add_pages(struct kunit *test, struct sk_buff *skb, struct nhca_zcopy
 }
 
 /*
- * Return: a batch of UDP packets, charged to the flow as by nhca_send(). Its pages are in the first
- * skb or, if @list, in an skb of the frag_list. The batch owns the only reference.
+ * Return: a batch of UDP packets that is charged to the flow, as nhca_send() does. The pages are in
+ * the first skb or, if @list, in an skb of its frag_list. The batch has the only reference.
  */
 static struct sk_buff *batch(struct kunit *test, struct end *e, bool list)
 {
@@ -155,7 +155,7 @@ static struct sk_buff *batch(struct kunit *test, struct end *e, bool list)
 	return skb;
 }
 
-/* skb_orphan() ends the charge of the flow, but not the reference. */
+/* Expect that skb_orphan() ends the charge of the flow, but does not release the reference. */
 static void orphan(struct kunit *test, bool list)
 {
 	struct end *e = end_make(test);
@@ -171,14 +171,17 @@ static void orphan(struct kunit *test, bool list)
 	end_free(e);
 }
 
-/* An orphaned skb keeps the reference until it is freed. */
+/* An skb that was orphaned keeps the reference until it is freed. */
 static void orphan_test(struct kunit *test)
 {
 	orphan(test, false);
 	orphan(test, true);
 }
 
-/* A clone keeps the reference after the original is freed, even if the clone's head is copied. */
+/*
+ * Expect that a clone keeps the reference after the original is freed, even if the clone gets a new
+ * head.
+ */
 static void clone(struct kunit *test, bool list)
 {
 	struct end *e = end_make(test);
@@ -195,14 +198,14 @@ static void clone(struct kunit *test, bool list)
 	end_free(e);
 }
 
-/* A clone keeps the reference until it is freed. */
+/* A clone keeps the reference until the clone is freed. */
 static void clone_test(struct kunit *test)
 {
 	clone(test, false);
 	clone(test, true);
 }
 
-/* If the stack segments the batch, the reference lasts until the last segment is freed. */
+/* Expect that the segments of a batch keep the reference until the last segment is freed. */
 static void segment(struct kunit *test, bool list)
 {
 	struct end *e = end_make(test);
@@ -225,7 +228,7 @@ static void segment(struct kunit *test, bool list)
 	end_free(e);
 }
 
-/* The last segment of a batch keeps the reference until it is freed. */
+/* If the stack segments a batch, the reference lasts until the last segment is freed. */
 static void segment_test(struct kunit *test)
 {
 	segment(test, false);
@@ -233,8 +236,8 @@ static void segment_test(struct kunit *test)
 }
 
 /*
- * A receiver on this host copies the pages of the first skb, which releases the reference. The
- * receiver does not copy pages in a frag_list, so such pages keep the reference.
+ * For a receiver on this host, skb_orphan_frags_rx() copies the pages of the first skb and so
+ * releases the reference. It does not copy the pages in a frag_list, which keep the reference.
  */
 static void receive_test(struct kunit *test)
 {
@@ -245,7 +248,7 @@ static void receive_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, released(e));
 	KUNIT_EXPECT_EQ(test, skb_orphan_frags_rx(skb, GFP_KERNEL), 0);
 	KUNIT_EXPECT_TRUE(test, released(e));
-	/* the charge remains although the skb has lost its ubuf_info */
+	/* the flow is still charged, although the skb has lost its ubuf_info */
 	KUNIT_EXPECT_EQ(test, nhca_flow_inflight(e->flow), SEGMENTS);
 	kfree_skb(skb);
 	KUNIT_EXPECT_EQ(test, nhca_flow_inflight(e->flow), 0);
@@ -259,8 +262,8 @@ static void receive_test(struct kunit *test)
 }
 
 /*
- * References may be released in any order. A send completes only after its own and all earlier
- * references are released.
+ * References may be released in any order. A send completes only if its own reference and all
+ * earlier references were released.
  */
 static void order_test(struct kunit *test)
 {
@@ -273,7 +276,7 @@ static void order_test(struct kunit *test)
 		seq[i] = nhca_zcopy_seq(e->flow);
 	}
 	nhca_zcopy_put(z[1]);
-	/* no kick, because nobody has waited yet */
+	/* no kick, because no caller has found a reference that is not released yet */
 	KUNIT_EXPECT_EQ(test, e->kicked, 0);
 	KUNIT_EXPECT_FALSE(test, nhca_zcopy_released(e->flow, seq[0]));
 	KUNIT_EXPECT_FALSE(test, nhca_zcopy_released(e->flow, seq[1]));
@@ -288,12 +291,12 @@ static void order_test(struct kunit *test)
 }
 
 /**
- * struct waiter - a kernel thread that deregisters memory
- * @end:   the device of the region
- * @region: the references that it waits for
- * @owner: the process whose memory it is; NULL: that of a kernel consumer
- * @begun: the thread runs
- * @back:  0: it waits, 1: all references were released, 2: the wait has timed out
+ * struct waiter - a thread that deregisters a region
+ * @end:    the device of the region
+ * @region: the references for which the thread waits
+ * @owner:  the process that owns the memory; NULL: a kernel consumer owns the memory
+ * @begun:  the thread runs
+ * @back:   0: the thread waits; 1: all references were released; 2: the time limit has passed
  */
 struct waiter {
 	struct end *end;
@@ -307,15 +310,15 @@ static int wait_thread(void *arg)
 {
 	struct waiter *w = arg;
 
-	/* pairs with the load acquire of waits() */
+	/* pairs with the load acquire in waits() */
 	smp_store_release(&w->begun, true);
 	WRITE_ONCE(w->back, nhca_pageref_wait(w->region, w->end->dev, w->owner) ? 1 : 2);
 	return 0;
 }
 
 /*
- * Return: true if the wait of the thread has ended. The limit is a number of sleeps and not a time,
- * because the thread can run during each sleep even if the machine has paused for seconds.
+ * Return: true if the wait of the thread has ended. @sleeps: maximum number of sleeps. The limit is
+ * not a time, because the host may pause for seconds, but in each sleep the thread can run.
  */
 static bool comes_back(struct waiter *w, int sleeps)
 {
@@ -324,13 +327,13 @@ static bool comes_back(struct waiter *w, int sleeps)
 	return READ_ONCE(w->back);
 }
 
-/* Return: true if the thread @t waits for the references that exist now. */
+/* Return: true if the thread @t has begun and sleeps, so that it waits for the references. */
 static bool waits(struct waiter *w, struct task_struct *t)
 {
 	int i;
 
 	for (i = 0; i < 1000; i++) {
-		/* pairs with the store release of wait_thread() */
+		/* pairs with the store release in wait_thread() */
 		if (smp_load_acquire(&w->begun) && READ_ONCE(t->__state) == TASK_UNINTERRUPTIBLE)
 			return true;
 		msleep(20);
@@ -339,8 +342,8 @@ static bool waits(struct waiter *w, struct task_struct *t)
 }
 
 /*
- * A deregistration waits only for the packets of its own region. The same flow has a reference to
- * another region that is never released. A reference may cover several regions.
+ * A deregistration waits only for references to its own region, although the flow has another
+ * reference, to another region, that stays for long. A reference may cover several regions.
  */
 static void region_test(struct kunit *test)
 {
@@ -354,7 +357,7 @@ static void region_test(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, nhca_pageref_add(&z->pages, &mine));
 	KUNIT_EXPECT_EQ(test, atomic_read(&mine->count), 2);
 	KUNIT_EXPECT_EQ(test, atomic_read(&stuck->count), 3);
-	/* a region without packets waits for nothing */
+	/* no reference covers the region idle, so there is nothing to wait for */
 	KUNIT_EXPECT_TRUE(test, nhca_pageref_wait(idle, e->dev, NULL));
 
 	ws.region = stuck;
@@ -368,7 +371,7 @@ static void region_test(struct kunit *test)
 	nhca_zcopy_put(z);
 	KUNIT_EXPECT_TRUE(test, comes_back(&wm, 1000));
 	KUNIT_EXPECT_EQ(test, wm.back, 1);
-	/* a kernel consumer waits without a time limit */
+	/* the wait of a kernel consumer has no time limit */
 	KUNIT_EXPECT_FALSE(test, comes_back(&ws, 125));
 	nhca_zcopy_put(old);
 	KUNIT_EXPECT_TRUE(test, comes_back(&ws, 1000));
@@ -378,7 +381,9 @@ static void region_test(struct kunit *test)
 	end_free(e);
 }
 
-/* A reference covers a few regions. The payload of others is copied. */
+/*
+ * A reference covers at most NHCA_PAGEREF_REGIONS regions, so pages of another region are refused.
+ */
 static void many_regions_test(struct kunit *test)
 {
 	struct nhca_pageref_region *region[NHCA_PAGEREF_REGIONS + 1] = {};
@@ -396,7 +401,7 @@ static void many_regions_test(struct kunit *test)
 	end_free(e);
 }
 
-/* Return: a process whose address space @mm has @users users; 0: it has exited. */
+/* Return: a process whose address space has @users users; 0: the process has exited. */
 static struct nhca_pageref_owner owner_with(struct mm_struct *mm, int users)
 {
 	atomic_set(&mm->mm_users, users);
@@ -405,7 +410,7 @@ static struct nhca_pageref_owner owner_with(struct mm_struct *mm, int users)
 
 /*
  * A kernel thread that removes a device waits for the packets of a live process, because the
- * process may write to its buffers afterwards. If the process exits during the wait, the wait ends.
+ * process may write to its buffers after the wait. If the process exits meanwhile, the wait ends.
  */
 static void live_process_test(struct kunit *test)
 {
@@ -441,8 +446,8 @@ static void live_process_test(struct kunit *test)
 }
 
 /*
- * The removal of a device does not wait longer than NHCA_PAGEREF_REMOVAL for packets of live
- * processes, whatever the number of processes and regions.
+ * The removal of a device waits for the packets of live processes, but at most NHCA_PAGEREF_REMOVAL
+ * in all, whatever the number of processes and regions.
  */
 static void removal_test(struct kunit *test)
 {
@@ -473,7 +478,7 @@ static void removal_test(struct kunit *test)
 }
 
 /*
- * The cleanup after the exit of a process, in a kernel thread, waits about a second in all,
+ * After the exit of a process, a kernel thread cleans up, and waits about one second in all,
  * whatever the number of objects.
  */
 static void exited_process_test(struct kunit *test)
@@ -490,13 +495,13 @@ static void exited_process_test(struct kunit *test)
 	owner = owner_with(mm, 0);
 	KUNIT_EXPECT_FALSE(test, nhca_pageref_wait(region, e->dev, &owner));
 	KUNIT_EXPECT_TRUE(test, time_after_eq(jiffies, begun + HZ / 2));
-	/* the deadline has passed and is not set again, so later calls do not wait */
+	/* the deadline has passed, and later calls do not set it again, so they do not wait */
 	end = owner.deadline;
 	KUNIT_EXPECT_TRUE(test, time_after_eq(jiffies, end));
 	for (i = 0; i < 100; i++)
 		KUNIT_EXPECT_FALSE(test, nhca_zcopy_wait_flow(e->flow, e->dev, &owner));
 	KUNIT_EXPECT_EQ(test, owner.deadline, end);
-	/* the cleanup after another process has its own second */
+	/* the cleanup of another process has a deadline of its own */
 	begun = jiffies;
 	owner = owner_with(mm, 0);
 	KUNIT_EXPECT_FALSE(test, nhca_zcopy_wait_flow(e->flow, e->dev, &owner));
@@ -506,14 +511,14 @@ static void exited_process_test(struct kunit *test)
 	end_free(e);
 }
 
-/* A process has one record, and thus one limit for the waits after its exit. */
+/* A process has one record, so that all waits after its exit have one deadline. */
 static void one_owner_test(struct kunit *test)
 {
 	struct mm_struct *mm = kunit_kzalloc(test, sizeof(*mm), GFP_KERNEL);
 	struct nhca_pageref_owner *a, *b;
 
 	KUNIT_ASSERT_NOT_NULL(test, mm);
-	/* more references than the records release */
+	/* mm_count must not become 0, because then mmdrop() would free @mm */
 	atomic_set(&mm->mm_count, 10);
 	a = nhca_pageref_owner_get(mm);
 	b = nhca_pageref_owner_get(mm);
