@@ -79,8 +79,8 @@ static void aeth_table_test(struct kunit *test)
 		{ NHCA_AETH_ACK, -1, 0, 0, 4, IB_WC_SUCCESS, NHCA_CNT_DUP_RESPONSE },
 		{ NHCA_AETH_ACK, 4, 0, 0, 4, IB_WC_SUCCESS, NHCA_CNT_DUP_RESPONSE },
 		/*
-		 * a NAK acknowledges all PSNs before its own; after a sequence NAK, the others are
-		 * sent again
+		 * a NAK acknowledges all PSNs before its own PSN; after a sequence NAK, the PSNs
+		 * from its own on are sent again
 		 */
 		{ NHCA_AETH_NAK | NHCA_NAK_PSN_SEQ, 2, 2, 2, 6, IB_WC_SUCCESS,
 		  NHCA_CNT_RCVD_SEQ_NAK },
@@ -121,8 +121,8 @@ static void aeth_table_test(struct kunit *test)
 }
 
 /*
- * Sequence NAKs without progress use up the 7 retries, except the first NAK. Then the request
- * fails.
+ * Each sequence NAK without progress uses a retry, except the first NAK. After 7 retries the
+ * request fails.
  */
 static void seq_nak_retries_test(struct kunit *test)
 {
@@ -251,7 +251,7 @@ static void implied_nak_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sent.hdr.va, FIX_MTU);
 	KUNIT_EXPECT_EQ(test, sent.hdr.dmalen, 3 * FIX_MTU);
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_IMPLIED_NAK), 2);
-	/* late responses to the first request are accepted */
+	/* late responses to the first READ request are accepted, so that the READ completes */
 	fix_deliver(test, fix_hdr(f->qp, RESP_MIDDLE, FIX_SQ_PSN + 1), FIX_MTU);
 	fix_deliver(test, fix_hdr(f->qp, RESP_MIDDLE, FIX_SQ_PSN + 2), FIX_MTU);
 	fix_deliver(test, fix_hdr(f->qp, RESP_LAST, FIX_SQ_PSN + 3), FIX_MTU);

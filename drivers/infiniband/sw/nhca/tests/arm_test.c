@@ -421,7 +421,10 @@ static void cq_arm_seq_doorbell_test(struct kunit *test)
 	cq_done(f);
 }
 
-/* Indices from 2^31 entries ago, of the last event and of a solicited entry, decide nothing. */
+/*
+ * The index of the last event and the index of a solicited entry have no effect once they are 2^31
+ * entries old.
+ */
 static void cq_arm_seq_wrap_test(struct kunit *test)
 {
 	struct cq_fixture *f = cq_make_arm_seq(test, BIT(31) - 2);

@@ -335,7 +335,7 @@ static void pair_put(struct sk_buff *skb, const struct pair_packet *pk, u32 inde
 	u32 len = nhca_opinfo(h.opcode)->hdr_len, crc = 0;
 	u8 *p;
 
-	/* the test may have changed the opcode */
+	/* the test may have changed the opcode, so get its description again */
 	h.info = nhca_opinfo(h.opcode);
 	h.psn = nhca_psn_add(h.psn, index);
 	h.rx.offset += index * h.rx.segment;
@@ -352,7 +352,7 @@ static void pair_put(struct sk_buff *skb, const struct pair_packet *pk, u32 inde
 	nhca_tail_encode(&h, crc, p + len + pk->payload);
 }
 
-/* Return: an skb as GRO makes it. Its data begins after the UDP header. */
+/* Return: @pk as an skb that GRO has made. The data of the skb begins after the UDP header. */
 static struct sk_buff *pair_skb(struct kunit *test, const struct pair_packet *pk)
 {
 	const u32 hdr_len = nhca_opinfo(pk->hdr.opcode)->hdr_len;
@@ -644,7 +644,7 @@ void pair_exit(struct kunit *test)
 	if (!p)
 		return;
 	/*
-	 * freeing a packet lets a channel send more packets; p->xmit_err prevents that they get on
+	 * freeing a packet lets a channel send more packets; p->xmit_err keeps these packets off
 	 * the wire
 	 */
 	p->xmit_err = -ENETDOWN;

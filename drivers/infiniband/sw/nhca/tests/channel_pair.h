@@ -72,16 +72,16 @@ struct chan {
 
 /**
  * struct pair_end - one host
- * @pair:   the pair
- * @addr:   its IPv4 address, host order
- * @dev:    its device
+ * @pair:   the pair to which the host belongs
+ * @addr:   IPv4 address of the host, host order
+ * @dev:    device of the host
  * @netdev: netdev of @dev
  * @pd:     protection domain of @dev
  * @page:   first page of @mem
  * @bytes:  first byte of @mem
  * @job:    the job of @mem
  * @mem:    job memory of PAIR_BYTES
- * @chan:   its first channel
+ * @chan:   first channel of the host
  */
 struct pair_end {
 	struct pair *pair;
@@ -125,17 +125,17 @@ struct pair_packet {
 /**
  * struct pair - two hosts and the network between them
  * @nn:     the namespace of both
- * @end:    the hosts; the last one exists only after pair_add()
+ * @end:    the hosts; end[2] exists only after pair_add()
  * @chans:  all channels
  * @wire:   packets that were sent, in the order of sending
- * @sent:   number of packets that were sent; those of a batch count separately
+ * @sent:   number of packets that were sent; each packet of a batch counts
  * @batch:  maximum number of packets in a batch; 0: no batches
  * @zcopy:  a packet has a zero-copy reference until it is freed, unless its payload must be copied
  *          or has at most NHCA_COPY_BREAK bytes
  * @charge: packets are charged to the flow of the channel until they are freed
- * @xmit_err: error that sending returns, or 0
- * @fail_at: countdown to the packet that fails with -ENOMEM; 1: the next packet; 0: none
- * @fail_ring: countdown to the ring that cannot be allocated; 1: the next ring; 0: none
+ * @xmit_err: error that sending a packet returns; 0: sending succeeds
+ * @fail_at: number of the packet that fails with -ENOMEM; 1: the next packet; 0: no packet fails
+ * @fail_ring: number of the ring that cannot be allocated; 1: the next ring; 0: no ring fails
  * @flip:   pair_rx() flips a bit of the byte at this offset, counted from the end of the UDP
  *          header; -1: it flips no bit
  */
@@ -251,7 +251,7 @@ void chan_transfer(struct chan *c, u8 opcode, u32 tid, u32 total, u8 notify);
  * @c:    the channel
  * @recv: true: from the receive CQ; false: from the send CQ
  * @cqe:  filled in
- * Return: false if there is none.
+ * Return: false if the CQ has no completion.
  */
 bool chan_poll(struct chan *c, bool recv, struct nhca_cqe *cqe);
 
@@ -278,7 +278,7 @@ bool chan_idle(struct chan *c);
  * @c:     the channel, for chan_count()
  * @end:   the host, for pair_dev_count()
  * @which: the counter
- * Return: its value.
+ * Return: the value of the counter.
  */
 u64 chan_count(struct chan *c, enum nhca_channel_counter which);
 u64 pair_dev_count(struct pair_end *end, enum nhca_counter which);
@@ -306,7 +306,7 @@ void pair_drop(struct pair_packet *pk);
 
 /**
  * pair_first - get the oldest packet on the wire
- * @test: fails if there is none, or if its opcode differs
+ * @test: fails if the wire is empty, or if the opcode of the packet differs
  * @opcode: enum nhca_rx_opcode
  * Return: the packet.
  */
@@ -315,7 +315,7 @@ struct pair_packet *pair_first(struct kunit *test, u8 opcode);
 /**
  * pair_count - count the packets on the wire
  * @test:   the test
- * @opcode: enum nhca_rx_opcode; 0: any
+ * @opcode: enum nhca_rx_opcode; 0: packets of any opcode count
  * Return: the number of packets; each packet of a batch counts.
  */
 u32 pair_count(struct kunit *test, u8 opcode);
@@ -352,7 +352,7 @@ void pair_fill(u8 *p, u32 len, u32 seed);
  * @p:    first byte
  * @len:  bytes
  * @seed: selects the pattern
- * Return: true if it is equal.
+ * Return: true if the memory has the pattern.
  */
 bool pair_is(const u8 *p, u32 len, u32 seed);
 

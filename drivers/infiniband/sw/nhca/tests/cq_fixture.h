@@ -14,7 +14,7 @@ struct cq_fixture {
 	unsigned int comp_events;
 	unsigned int err_events;
 	enum ib_event_type last_event;
-	/* the handler polls, as handlers of kernel consumers do */
+	/* the completion handler polls, as the handler of a kernel consumer may */
 	bool poll_in_handler;
 	unsigned int polled_in_handler;
 };

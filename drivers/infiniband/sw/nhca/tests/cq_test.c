@@ -182,7 +182,10 @@ static void cq_move_refused_test(struct kunit *test)
 	cq_done(f);
 }
 
-/* A full CQ raises one IB_EVENT_CQ_ERR, and the entries in it stay as they are. */
+/*
+ * A completion that does not fit into a full CQ raises IB_EVENT_CQ_ERR once. The entries in the CQ
+ * do not change.
+ */
 static void cq_overflow_test(struct kunit *test)
 {
 	struct cq_fixture *f = cq_make(test, 4, 0xfffffffe, false);
@@ -246,8 +249,8 @@ static void cq_hostile_consumer_test(struct kunit *test)
 }
 
 /*
- * nhca_cq_post() does not call the handlers of a kernel consumer, because it may run in the call
- * chain of the consumer's own post_send.  One call of the handler serves several completions.
+ * nhca_cq_post() does not call the handlers of a kernel consumer itself, because the consumer's own
+ * post_send() may have called nhca_cq_post(). One call of a handler serves several completions.
  */
 static void cq_call_chain_test(struct kunit *test)
 {

@@ -145,7 +145,10 @@ static void send_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_SENDS), ARRAY_SIZE(rows));
 }
 
-/* Post a bad datagram and a good one. The first fails with @status, the second is flushed. */
+/*
+ * Post a bad and a good datagram. Expect that the bad datagram fails with @status and the good
+ * datagram is flushed.
+ */
 static void expect_failure(struct kunit *test, u64 addr, u32 len, enum ib_wc_status status)
 {
 	struct qp_fixture *f = test->priv;
@@ -483,8 +486,8 @@ static bool is_lo_watched(struct net *net)
 }
 
 /*
- * A QP that has received a packet of a sender on this host gets the sender's next datagrams without
- * packets. The receive has the GRH and the completion that a packet would have brought.
+ * A QP that has received a packet of a sender on this host gets the sender's next datagrams by the
+ * same-host path, without packets. The GRH and the completion are the same as for a packet.
  */
 static void same_host_test(struct kunit *test)
 {

@@ -58,9 +58,9 @@ static void keep(struct nhca_backing *b)
 
 /**
  * struct region - a region of a fake disk
- * @d:   the disk
- * @ops: functions of its backing, with keep() as free()
- * @mr:  the region
+ * @d:   disk of the region
+ * @ops: functions of the region's backing, with keep() as free()
+ * @mr:  memory region for the bytes of the disk
  */
 struct region {
 	struct fake_disk *d;

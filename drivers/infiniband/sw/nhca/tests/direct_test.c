@@ -137,7 +137,8 @@ static void fig17_test(struct kunit *test)
 }
 
 /*
- * FIG. 18a, step by step: a DRDMA Write of one block. Our states stand for PCI Valid and BR Valid.
+ * FIG. 18a, step by step: a DRDMA Write of one block. The driver's ARR states stand for the bits
+ * PCI Valid and BR Valid of the figure.
  */
 static void fig18a_test(struct kunit *test)
 {
@@ -323,11 +324,12 @@ static void arr_queue_test(struct kunit *test)
 
 /**
  * struct model - the owner of each PMB and ARR, without the driver's structures
- * @who:   for each PMB: 0: the pool; 1: a disk; 2: an ARR; 3: resting, as pool.h defines it
+ * @who:   for each PMB: 0: the pool; 1: a disk; 2: an ARR; 3: no ARR, but packets may still
+ *         refer to its page (resting)
  * @refs:  references of packets to its page
- * @mark:  what the disk wrote last
- * @bound: for each ARR: its PMB + 1, or 0
- * @wrote: what the disk wrote for the ARR
+ * @mark:  the value that a disk wrote to the page last
+ * @bound: for each ARR: index of its PMB plus 1; 0: the ARR has no PMB
+ * @wrote: for each ARR: the value that the disk wrote for the ARR
  */
 struct model {
 	u8 who[MODEL_PMBS];

@@ -8,7 +8,7 @@
 #include "fake_disk.h"
 
 #define HISTORY_STEPS	4000
-/* regions that wait in more_test() */
+/* number of regions that wait for room in the pool, in more_test() */
 #define WAITERS		(4 * NHCA_MORE_BATCH)
 /* half_begin() gives each owner other parts of the disk; parts begin and end inside blocks */
 #define PART		5300
@@ -61,7 +61,10 @@ static void block_test(struct kunit *test)
 	disk_free(test, d);
 }
 
-/* Whole units of direct I/O are also written without a read, adjacent blocks by one request. */
+/*
+ * Whole units of direct I/O (DISK_ALIGN bytes) are also written without a read, adjacent blocks by
+ * one request.
+ */
 static void units_test(struct kunit *test)
 {
 	struct fake_disk *d = disk_make(test, 16, false);
@@ -496,13 +499,13 @@ static void more_test(struct kunit *test)
 /**
  * struct half - an operation in progress
  * @op:   number of the operation
- * @off:  offset of its first byte on the disk
- * @len:  number of its bytes
- * @done: number of its bytes that are placed, or read
+ * @off:  offset of the operation's first byte on the disk
+ * @len:  number of bytes of the operation
+ * @done: number of bytes that are placed, or read
  * @from: offset of the first placed byte that is not DIRTY yet
- * @reads: it is a read
- * @ends: all its bytes are placed, and it waits until they are on the disk
- * @data: bytes that it writes or has read
+ * @reads: the operation is a read
+ * @ends: all bytes are placed, and the operation waits until they are on the disk
+ * @data: bytes that the operation writes or has read
  */
 struct half {
 	u64 op;
@@ -515,10 +518,7 @@ struct half {
 	u8 *data;
 };
 
-/*
- * Copy placed bytes up to @to to the model: they are DIRTY from now on, so they will be on the
- * disk.
- */
+/* Copy placed bytes up to @to to the model. They have become DIRTY, so they will be on the disk. */
 static void half_install(struct half *h, u8 *model, u64 to)
 {
 	memcpy(model + h->from, h->data + (h->from - h->off), to - h->from);
@@ -625,8 +625,8 @@ static void history(struct kunit *test, bool sync, u32 seed)
 	KUNIT_EXPECT_EQ(test, d->store.errors, 0);
 	KUNIT_EXPECT_LE(test, d->pool->most, 24);
 	/*
-	 * On a slow machine the pool may write incomplete blocks early (a split). The model does
-	 * not have their bytes.
+	 * on a slow machine the pool may write incomplete blocks early (a split), and the model
+	 * does not have their bytes
 	 */
 	if (!d->store.splits)
 		KUNIT_EXPECT_EQ(test, memcmp(model, d->bytes, DISK_BYTES), 0);

@@ -144,7 +144,7 @@ static void resource_reused_test(struct kunit *test)
 	for (i = 0; i < 20; i++)
 		fix_deliver(test, request(test, FETCH_ADD, FIX_RQ_PSN + i, 0, 8), 0);
 	KUNIT_EXPECT_EQ(test, *value, 20);
-	/* the QP has 4 responder resources */
+	/* the QP has 4 responder resources, so it answers the last 4 atomics again */
 	KUNIT_EXPECT_EQ(test, f->nsent, 24);
 }
 

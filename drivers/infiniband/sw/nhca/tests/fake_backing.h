@@ -15,8 +15,8 @@
 /**
  * struct fake_backing - the backing
  * @b: the backing, as memory/ uses it
- * @page:  the bytes
- * @err:   result of seg() for an access that the checks before allow: 0, -EAGAIN or -EIO
+ * @page:  page with the bytes of the backing
+ * @err:   result of seg() if the caller can wait and may access the bytes: 0, -EAGAIN or -EIO
  * @segs:  number of calls of seg()
  * @wants: number of calls of want()
  * @aheads: number of calls of ahead()
@@ -132,7 +132,7 @@ static inline struct fake_backing *fake_make(struct kunit *test)
 	return fake;
 }
 
-/* End the wait of the last want(). From now on seg() returns @err. */
+/* End the wait of the last want(). After that, seg() returns @err. */
 static inline void fake_end(struct fake_backing *fake, int err)
 {
 	struct nhca_fault *f = fake->waiter;

@@ -23,10 +23,10 @@
  * @bytes: contents of the disk
  * @lock:  protects @begun
  * @begun: I/O requests that have begun and not ended
- * @bad:   a block that the disk cannot write, or -1
- * @quick: I/O requests end when they begin
+ * @bad:   index of a block that the disk cannot write; -1: the disk can write all blocks
+ * @quick: an I/O request ends as soon as it begins
  * @fsyncs: number of times that the file was made durable
- * @fsync_err: result of disk_fsync()
+ * @fsync_err: result of disk_fsync(): 0 or a negative errno
  * @f:     two requesters or responders
  * @told:  number of times that each of @f was resumed after a wait
  */
@@ -97,7 +97,7 @@ static inline int disk_fsync(struct nhca_store *store)
 	return d->fsync_err;
 }
 
-/* Handle I/O requests that have ended, as the bottom half does. */
+/* Handle I/O requests that have ended, in place of the BH work that would do so later. */
 static inline void disk_tell(struct fake_disk *d)
 {
 	local_bh_disable();
@@ -180,7 +180,7 @@ static inline struct fake_disk *disk_make(struct kunit *test, u32 blocks, bool s
 	return d;
 }
 
-/* Write the DIRTY blocks of the region, and free it. */
+/* Write the blocks in state DIRTY, and free the region. */
 static inline void disk_free(struct kunit *test, struct fake_disk *d)
 {
 	int i;

@@ -17,8 +17,8 @@
 /**
  * struct job - work that blocks, as a page fault may
  * @w:    the work
- * @q:    its queue
- * @kind: its workqueue
+ * @q:    queue of the work
+ * @kind: workqueue that runs the work
  * @gate: the work ends when @gate completes
  * @ran:  completes when a worker has the work
  */

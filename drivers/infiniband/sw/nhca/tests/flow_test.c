@@ -323,7 +323,7 @@ static void line_share(struct kunit *test, struct line *l, int i, struct nhca_us
 	nhca_user_put(user);
 }
 
-/* Expect that users whose last flow is gone are forgotten, and destroy the table. */
+/* Expect that the table has no users, because all their flows are closed, and destroy the table. */
 static void users_end(struct kunit *test, struct nhca_users *users)
 {
 	KUNIT_EXPECT_TRUE(test, xa_empty(&users->by_id));

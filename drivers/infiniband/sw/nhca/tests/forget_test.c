@@ -80,7 +80,10 @@ static void forget_in_steps(struct kunit *test, u32 start, int polls, int posts)
 			id = next_id(cq);
 			if (id == U64_MAX)
 				break;
-			/* no step has examined this entry of the destroyed QP yet */
+			/*
+			 * the consumer polls this entry of the destroyed QP before a step has
+			 * examined the entry
+			 */
 			if (!(id % 2))
 				continue;
 			KUNIT_EXPECT_EQ(test, id, next);

@@ -175,7 +175,7 @@ static void guard_ip6_test(struct kunit *test)
 
 	ipv6_hdr(skb)->nexthdr = IPPROTO_UDP;
 	KUNIT_EXPECT_EQ(test, guard_pass(skb, guard_sk(ctx->user), NFPROTO_IPV6), NF_DROP);
-	/* with eight bytes of hop-by-hop options */
+	/* 8 bytes of hop-by-hop options are between the IPv6 header and the UDP header */
 	skb = guard_skb(test, sizeof(struct ipv6hdr) + 8, NHCA_ROCE_UDP_PORT);
 	ipv6_hdr(skb)->nexthdr = IPPROTO_HOPOPTS;
 	KUNIT_EXPECT_EQ(test, guard_pass(skb, guard_sk(ctx->user), NFPROTO_IPV6), NF_DROP);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: a peer that has seen keys, QPNs, PVOs or rCxt keys of this host cannot guess the next one,
- * and no number comes back soon.
+ * KUnit: a peer that has seen keys, QPNs, PVOs or rCxt keys of this host cannot guess the next
+ * number, and no number comes back soon.
  */
 #include <linux/slab.h>
 #include <linux/sort.h>
@@ -46,7 +46,7 @@ static u32 draw_key(struct fixture *f, u32 i)
 	static struct nhca_mkey mk[2];
 	struct nhca_mkey *k = &mk[i % 2];
 
-	/* the previous key still exists when this one is drawn */
+	/* the previous key still exists when the next key is drawn */
 	if (i > 1)
 		nhca_mkey_del(k);
 	*k = (struct nhca_mkey){ .pd = f->key_user.pd };

@@ -86,7 +86,7 @@ static u32 reference_icrc(const u8 *packet, unsigned int len)
 	return ~crc_bitwise(~0, masked, 8 + len - 4);
 }
 
-/* Return: the same ICRC, computed by the functions of the driver. */
+/* Return: the ICRC of @packet, computed by the functions of the driver. */
 static u32 driver_icrc(const u8 *packet, unsigned int len)
 {
 	unsigned int headers = network_len(packet) + 8 + NHCA_BTH_LEN;
@@ -107,7 +107,7 @@ static void expect_captured(struct kunit *test, const u8 *packet, unsigned int l
 	KUNIT_EXPECT_EQ(test, driver_icrc(packet, len), on_wire);
 }
 
-/* The driver's ICRC of captured packets is the one that the sender computed. */
+/* The driver computes the same ICRC as the sender of the captured packets. */
 static void icrc_captured_packets(struct kunit *test)
 {
 	expect_captured(test, icrc_rc_v4, sizeof(icrc_rc_v4));

@@ -20,12 +20,12 @@
 
 /**
  * struct region - a region of the model
- * @mem:  the registered memory; NULL: not registered
+ * @mem:  the registered memory; NULL: the region is not registered
  * @job:  job of the registration
  * @offset: offset of the first byte in its page
  * @length: bytes that are registered
  * @access: rights of the registration
- * @hole: index of a page without a TCE, or -1
+ * @hole: index of a page without a TCE; -1: all pages have a TCE
  * @pvo:  PVO of the first byte; kept after deregistration as a stale PVO
  */
 struct region {
@@ -215,7 +215,7 @@ static void step_check(struct kunit *test, struct job_fixture *f)
 	f->crossed += !want && len && (pvo ^ (pvo + len - 1)) >> PAGE_SHIFT;
 }
 
-/* In a random history of registrations, every verdict on a PVO is that of the model. */
+/* In a random history of registrations, the driver's verdict on each PVO agrees with the model. */
 static void job_pvo_history(struct kunit *test)
 {
 	struct job_fixture *f = job_setup(test);
@@ -369,8 +369,8 @@ static void job_mem_handles(struct kunit *test)
 }
 
 /*
- * A job belongs to the user that used it first, until nobody uses it. Capabilities of another user
- * do not change this.
+ * A job belongs to the user that used it first, until nobody uses the job. Until then, not even
+ * another user with all capabilities can use the job.
  */
 static void job_belongs_to_user(struct kunit *test)
 {

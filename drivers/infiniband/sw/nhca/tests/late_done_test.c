@@ -13,8 +13,8 @@ static void local_run(struct nhca_qp *qp, struct nhca_swr *swr)
 }
 
 /*
- * Post a READ and then LOCALS local requests, which complete only after its response. wr_id counts
- * up.
+ * Post a READ and then LOCALS local requests, which complete only after the response of the READ.
+ * The wr_ids count up.
  */
 static void post_all(struct kunit *test, struct nhca_qp *qp)
 {

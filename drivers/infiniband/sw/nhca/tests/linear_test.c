@@ -37,7 +37,7 @@
  * @av:    address vector of the packets
  * @hdr:   headers of the current packet
  * @tx:    the current packet
- * @it:    source of its payload
+ * @it:    source of the packet's payload
  * @b:     the batch
  * @bytes: payload of all packets, contiguous
  */
@@ -81,7 +81,9 @@ static void fixture_exit(struct kunit *test)
 
 	if (!f || !f->md)
 		return;
-	/* the route holds no reference to the netdev */
+	/*
+	 * clear the netdev before the release, because the route holds no reference to the netdev
+	 */
 	f->md->dst.dev = NULL;
 	dst_release(&f->md->dst);
 }

@@ -388,7 +388,10 @@ static void live_race_close(struct live_race *race, unsigned int round)
 
 	WRITE_ONCE(race->open, false);
 	nhca_live_wait();
-	/* no worker may write now; if one does, the following accesses are data races */
+	/*
+	 * the flag is closed: if a worker wrote at this time, KCSAN would report the following
+	 * accesses
+	 */
 	for (i = 0; i < race->n; i++) {
 		u8 *bytes = race->worker[i].bytes;
 
@@ -400,7 +403,7 @@ static void live_race_close(struct live_race *race, unsigned int round)
 		broken |= !!memchr_inv(race->worker[i].bytes, LIVE_POISON, LIVE_BYTES);
 	race->dirty += dirty;
 	race->broken += broken;
-	/* the workers may write again; pairs with the READ_ONCE() in live_worker_run() */
+	/* allow the workers to write again; pairs with the READ_ONCE() in live_worker_run() */
 	smp_store_release(&race->open, true);
 }
 

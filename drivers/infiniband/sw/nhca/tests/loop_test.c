@@ -117,7 +117,7 @@ static void post(struct kunit *test, enum ib_wr_opcode opcode, u64 addr, u32 len
 	nhca_send_doorbell(f->qp);
 }
 
-/* Expect one completion of @cq. */
+/* Expect that @cq has one completion, for the request @wr_id. */
 static void expect_done(struct kunit *test, struct nhca_cq *cq, u64 wr_id, enum ib_wc_status status)
 {
 	struct nhca_cqe cqe;

@@ -307,7 +307,7 @@ static void owner_test(struct kunit *test)
 /**
  * struct brought - a region on one page, which is faulted in on demand
  * @mr:    the region
- * @page:  its page; NULL: the page is missing
+ * @page:  page of the region; NULL: the page is missing
  * @next:  page that a request would fault in; NULL: the request fails
  * @off:   first byte of the last request
  * @len:   bytes of the last request

@@ -207,7 +207,8 @@ static inline int remote_inv(const struct nhca_key_user *key_user, u32 key)
 }
 
 /*
- * Return: the region of these bytes if @key gives access, else NULL. @off: gets the bytes' offset.
+ * Return: the region of the @len bytes at @va, or NULL if @key gives no access. @off: gets the
+ * offset of the bytes in the region.
  */
 static inline struct nhca_mr *reach(const struct nhca_key_user *key_user, u32 key, u64 va, u32 len,
 				    int access, u64 *off)

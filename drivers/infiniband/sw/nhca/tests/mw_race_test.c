@@ -311,7 +311,7 @@ static void race_test(struct kunit *test)
  * @race:   the peers and the owners
  * @owners: threads that bind; so few that at times no window is bound
  * @pages:  pages of the region
- * @lkey:   L_Key of the present region
+ * @lkey:   L_Key of the current region
  * @bound:  binds that succeeded
  * @unbound: binds that were refused
  */

@@ -352,7 +352,7 @@ static void low_byte_test(struct kunit *test)
 		}
 	}
 	/*
-	 * the driver adds the window's index to this variant, and the result is the present key of
+	 * the driver adds the window's index to this variant, and the result is the current key of
 	 * the window, so the bind fails
 	 */
 	mw = f->mws[0];

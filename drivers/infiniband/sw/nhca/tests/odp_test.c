@@ -81,14 +81,14 @@ static void life_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, byte, 7);
 	KUNIT_EXPECT_EQ(test, put_user((u8)9, (u8 __user *)(addr + at)), 0);
 	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, iova + at), 9);
-	/* the pages before and after it are not mapped */
+	/* the pages before and after the page are not mapped */
 	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, iova + at - 1), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, iova + at + PAGE_SIZE), -EAGAIN);
 
 	KUNIT_EXPECT_EQ(test, vm_munmap(addr + at, PAGE_SIZE), 0);
 	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, iova + at), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, fault(mr, at, 1, NHCA_ODP_READ), -EFAULT);
-	/* a fault maps the pages before the first one that cannot be mapped */
+	/* a fault maps the pages before the first page that cannot be mapped */
 	KUNIT_EXPECT_EQ(test, fault(mr, at - PAGE_SIZE, 2 * PAGE_SIZE, NHCA_ODP_WRITE),
 			(s64)PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, poke(&f->key_user, mr->rkey, iova + at - 1, 1), 0);

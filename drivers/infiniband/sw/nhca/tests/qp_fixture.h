@@ -3,7 +3,7 @@
  * For suites about queue pairs: a device without a working netdev, and a connected queue pair of a
  * kernel consumer. Tests make packets and deliver them to the queue pair. Packets that the queue
  * pair sends are only recorded. The local ACK timeout is 0 (none), and the timers of the queue pair
- * call an empty function: tests call nhca_sq_timer() themselves.
+ * call an empty function, so tests call nhca_sq_timer() themselves.
  */
 #ifndef NHCA_TEST_QP_FIXTURE_H
 #define NHCA_TEST_QP_FIXTURE_H
@@ -34,7 +34,7 @@
 
 /**
  * struct sent - a packet that was sent
- * @hdr: its headers
+ * @hdr: headers of the packet
  * @payload: bytes of payload
  */
 struct sent {
@@ -45,17 +45,17 @@ struct sent {
 /**
  * struct qp_fixture - objects of each test
  * @dev:    device without a driver
- * @netdev: only its state is used
+ * @netdev: netdev of @dev, of which only the state is used
  * @pd:     protection domain of @qp and @mr
  * @cq:     send and receive CQ of @qp
- * @comp:   number of completion events
+ * @comp:   number of completion events of @cq
  * @qp:     RC queue pair in RTS; NULL after fix_destroy()
  * @page:   page of @mr
  * @mr:     region of one page at address 0, with all rights
  * @sent:   packets that were sent, at their number modulo FIX_SENT
  * @nsent:  number of packets that were sent
- * @xmit_err: error that sending returns, or 0
- * @fail_at: countdown to the packet that fails with -ENOMEM; 1: the next packet; 0: none
+ * @xmit_err: error that sending a packet returns; 0: sending succeeds
+ * @fail_at: number of the packet that fails with -ENOMEM; 1: the next packet; 0: no packet fails
  * @wire:   called with each packet that was sent and its payload, or NULL
  * @data:   payload of delivered packets; NULL: the payload is made of fix_byte()
  * @ce:     delivered packets have a congestion mark (CE)
@@ -80,7 +80,10 @@ struct qp_fixture {
 	u32 daddr;
 };
 
-/* Replaces nhca_xmit(): reads the payload, and reads tx->flow, so KASAN detects a freed flow. */
+/*
+ * Replaces nhca_xmit(): records the packet, and reads the payload and the flow, so that KASAN
+ * reports a flow that was freed.
+ */
 static int fix_xmit(struct nhca_tx *tx)
 {
 	struct qp_fixture *f = kunit_get_current_test()->priv;
@@ -108,7 +111,7 @@ static int fix_xmit(struct nhca_tx *tx)
 	return 0;
 }
 
-/* Replaces nhca_burst_run(): adds no packet to a batch, so each is sent alone. */
+/* Replaces nhca_burst_run(): builds no batch, so that each packet is sent alone. */
 static u32 fix_burst_run(struct nhca_tx *tx, u32 count)
 {
 	return 0;
@@ -304,7 +307,7 @@ static inline int qp_fixture_init(struct kunit *test)
 	f->dev->netdev = f->netdev;
 	f->dev->port_state = IB_PORT_ACTIVE;
 	f->dev->mtu = FIX_MTU;
-	/* this pointer is only compared, never dereferenced */
+	/* nn is only compared, never dereferenced */
 	f->dev->nn = (struct nhca_net *)f->dev;
 	f->dev->txq = nhca_txq_create();
 	f->dev->counters = alloc_percpu(struct nhca_counters);
@@ -386,8 +389,8 @@ static inline u8 fix_byte(u32 i)
 }
 
 /*
- * Append a packet to @skb. @index: number of the packet in the batch. @data: payload; NULL: it is
- * made of fix_byte().
+ * Append a packet to @skb. @index: number of the packet in the batch. @data: payload; NULL: the
+ * payload consists of fix_byte().
  */
 static inline void fix_put(struct sk_buff *skb, struct nhca_hdr *h, u32 payload, u32 index,
 			   const u8 *data)

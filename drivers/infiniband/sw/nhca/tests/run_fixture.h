@@ -48,7 +48,7 @@ struct memory {
  * @b: the batch
  * @hdr: headers of the packet that is added next
  * @tx: the packet that is added next
- * @it: its payload
+ * @it: payload of @tx
  * @sge: SGE of @it
  */
 struct run {
@@ -137,7 +137,7 @@ static inline int run_init(struct kunit *test)
 	set_bit(__LINK_STATE_START, &run->ndev->state);
 	run->md->dst.dev = run->ndev;
 	f->dev->netdev = run->ndev;
-	/* this pointer is only passed on, never dereferenced, because the route is in the cache */
+	/* nn is only passed on, never dereferenced, because the route comes from the cache */
 	f->dev->nn = (struct nhca_net *)f->dev;
 	run->av.v4 = true;
 	ipv6_addr_set_v4mapped(htonl(0x0a000001), &run->av.saddr);
@@ -163,7 +163,9 @@ static inline void run_exit(struct kunit *test)
 	kfree_skb(run->b.skb);
 	nhca_zcopy_put(run->b.zcopy);
 	dst_cache_destroy(&run->av.cache);
-	/* the route holds no reference to the netdev */
+	/*
+	 * clear the netdev before the release, because the route holds no reference to the netdev
+	 */
 	run->md->dst.dev = NULL;
 	dst_release(&run->md->dst);
 	memory_free(test, &run->from);
@@ -219,10 +221,7 @@ static inline struct nhca_hdr header(const struct kind *k, u32 n)
 	};
 }
 
-/*
- * Set run->tx to packet @n. @bytes: length of the SGE, which begins with the payload of this
- * packet.
- */
+/* Set run->tx to packet @n. @bytes: length of the SGE, which begins at the payload of packet @n. */
 static inline void packet(struct kunit *test, const struct kind *k, u32 n, u32 bytes)
 {
 	struct dst_entry *cached = dst_cache_get(&run->av.cache);
@@ -259,7 +258,7 @@ static inline void packet(struct kunit *test, const struct kind *k, u32 n, u32 b
 		dst_cache_set_ip4(&run->av.cache, &run->md->dst, run->av.saddr.s6_addr32[3]);
 }
 
-/* Add packets from number @n on. Return: how many were added. */
+/* Add up to @count packets from packet @n on. Return: number of packets added. */
 static inline u32 add_run(struct kunit *test, const struct kind *k, u32 n, u32 count)
 {
 	u32 added;
