@@ -44,7 +44,7 @@ static void with_and_without(struct kunit *test, void (*fn)(struct kunit *test))
 /**
  * struct source - memory that payloads come from
  * @mr:    region with the bytes
- * @pages: its pages
+ * @pages: pages of the region
  * @bytes: the same bytes in kernel memory
  * @txq:   packet count of a device
  * @flow:  a flow of @txq
@@ -282,7 +282,7 @@ static void batch_test(struct kunit *test)
 /**
  * struct way - what the stub of nhca_send() has received
  * @held:    the skbs
- * @payload: bytes of payload in them
+ * @payload: bytes of payload in the skbs
  * @zcopied: bytes of @payload that refer to consumer pages
  */
 struct way {
@@ -381,7 +381,7 @@ static void reference(struct kunit *test, bool lists)
 	kfree_skb(__skb_dequeue(&way.held));
 	KUNIT_EXPECT_TRUE(test, nhca_zcopy_released(s.flow, second));
 
-	/* the end of a pass releases its reference */
+	/* nhca_burst_flush(), the end of a pass, releases the reference */
 	first = send_batch(test, &s, &b, 1);
 	kfree_skb(__skb_dequeue(&way.held));
 	KUNIT_EXPECT_EQ(test, nhca_zcopy_released(s.flow, first), !lists);
@@ -467,7 +467,7 @@ static void route_kind_test(struct kunit *test)
 }
 
 #if IS_ENABLED(CONFIG_IPV6)
-/* Likewise for IPv6, where there are no broadcasts. */
+/* Packets to one host do not take an IPv6 route of a multicast or anycast address either. */
 static void route_kind6_test(struct kunit *test)
 {
 	struct rt6_info *rt = kunit_kzalloc(test, sizeof(*rt), GFP_KERNEL);

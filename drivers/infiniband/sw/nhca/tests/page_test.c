@@ -18,7 +18,7 @@
 #define PACKETS		4
 #define SEG		(NHCA_BTH_LEN + PAGE_SIZE + NHCA_ICRC_LEN)
 
-/* Return: a region of @npages pages; it repeats the fixture's pages. */
+/* Return: a region of @npages pages, which are the fixture's pages again and again. */
 static struct nhca_mr *pages_make(struct kunit *test, u64 npages, u32 offset, bool writable)
 {
 	struct fixture *f = test->priv;

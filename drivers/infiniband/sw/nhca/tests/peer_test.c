@@ -109,7 +109,7 @@ static u32 length(u32 i)
 
 /*
  * No two packets of a message have the same bytes, so the test detects a packet in the place of
- * another one.
+ * another packet.
  */
 static u8 byte(u32 i, u32 off)
 {
@@ -148,7 +148,7 @@ static void on_wire(struct qp_fixture *f, const struct nhca_tx *tx, const u8 *pa
 	}
 }
 
-/* Deliver the first packet on the path, or one that overtakes it. */
+/* Deliver the first packet on the path, or a later packet that overtakes it. */
 static void deliver(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -186,7 +186,7 @@ static void post(struct kunit *test)
 	nhca_send_doorbell(path->a);
 }
 
-/* Check that a reply has come in order, and post a receive for a later one. */
+/* Check that a reply has come in order, and post a receive for a later reply. */
 static void check_reply(struct kunit *test, const struct nhca_cqe *cqe)
 {
 	u32 n = path->replied++;

@@ -29,7 +29,7 @@ static void receive(struct kunit *test, u32 i)
 	fix_deliver(test, h, 10);
 }
 
-/* The consumer replies @age units of the clock after the SEND. */
+/* Let the consumer reply @age units of the clock after the SEND. */
 static void reply(struct kunit *test, u32 age)
 {
 	struct qp_fixture *f = test->priv;

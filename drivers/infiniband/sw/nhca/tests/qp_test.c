@@ -83,7 +83,9 @@ static void to_error(struct kunit *test)
 	fix_state(test, f->qp, IB_QPS_ERR);
 }
 
-/* Peer and PSNs of the new connection are those of the old one; only the generation differs. */
+/*
+ * The new connection has the same peer and PSNs as the old connection; only the generation differs.
+ */
 static void to_new_connection(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -120,8 +122,8 @@ static void flushed_buffer_test(struct kunit *test)
 }
 
 /*
- * A packet of the old connection is not accepted by the new one, although its QP numbers, addresses
- * and PSN match.
+ * A packet of the old connection is not accepted in the new connection, although its QPNs,
+ * addresses and PSN are right.
  */
 static void old_batch_test(struct kunit *test)
 {
@@ -139,7 +141,7 @@ static void old_batch_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->qp->rq.psn, FIX_RQ_PSN + 1);
 }
 
-/* An acknowledgment of the old connection completes nothing in the new one. */
+/* An acknowledgment of the old connection completes nothing in the new connection. */
 static void old_ack_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -453,8 +455,8 @@ static void event_call_chain_test(struct kunit *test)
 	qp->user = false;
 
 	/*
-	 * an event before the destruction of the QP is reported once, and the destruction raises
-	 * none
+	 * an event before the destruction of the QP is reported once, and the destruction raises no
+	 * event
 	 */
 	local_bh_disable();
 	nhca_qp_event(qp, IB_EVENT_SQ_DRAINED);

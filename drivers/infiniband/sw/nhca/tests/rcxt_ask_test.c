@@ -190,7 +190,10 @@ static void ask_full_fifo(struct kunit *test)
 	expect_request(test, b, 9, PAIR_SEG);
 }
 
-/* A request whose completion finds the CQ full is dropped. A repetition is accepted later. */
+/*
+ * A request whose completion finds the CQ full is dropped. A repetition is accepted when the CQ has
+ * room.
+ */
 static void ask_full_cq(struct kunit *test)
 {
 	struct pair *p = test->priv;

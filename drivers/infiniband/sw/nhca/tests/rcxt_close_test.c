@@ -87,7 +87,7 @@ static void flush_ends_read(struct kunit *test)
 
 	cancel_and_fail(a);
 	chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_WR_FLUSH_ERR);
-	/* so the engine does not detect the error state */
+	/* hide the error state from the receive engine */
 	WRITE_ONCE(a->ch->reason, NHCA_CH_ERR_NONE);
 	pair_rx(test, pk);
 	WRITE_ONCE(a->ch->reason, NHCA_CH_ERR_MODIFIED);
@@ -148,7 +148,7 @@ static void cancel_and_read(struct chan *a)
 
 	cancel(a);
 	chan_transfer(a, NHCA_WR_CH_READ, 2, LEN, NHCA_NOTIFY_INITIATOR);
-	/* a work request for another rCxt overtakes both */
+	/* a work request for another rCxt overtakes the cancel and the read */
 	wqe = chan_wqe(a, NHCA_WR_CH_FENCE);
 	wqe->chan.local_rcxt = a->ids[1];
 	chan_bell(a);
@@ -182,7 +182,7 @@ static void fence_and_write(struct chan *a)
 {
 	struct nhca_rcxt *rc = chan_rcxt(a, 0);
 
-	/* as a fence of the peer does */
+	/* end the transfer, as a fence of the peer does */
 	nhca_rcxt_end(&a->ch->rd->pool, rc, NHCA_RCXT_IDLE);
 	chan_transfer(a, NHCA_WR_CH_WRITE, 2, LEN, NHCA_NOTIFY_INITIATOR);
 }
@@ -423,7 +423,7 @@ static void release_waits_for_copy(struct kunit *test)
 
 /**
  * struct late - the network stack frees all packets after a delay
- * @work: frees them
+ * @work: frees the packets
  * @pair: the network
  * @done: @work has run
  */

@@ -238,7 +238,7 @@ static void rcxts_of_user(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, c->ch->rcxts.count, 0);
 	KUNIT_EXPECT_EQ(test, nhca_channel_acquire(c->ch, ids, PAIR_RCXTS / 2), 0);
 	KUNIT_EXPECT_EQ(test, nhca_channel_acquire(c->ch, ids, 1), -EDQUOT);
-	/* the job belongs to that user as long as the channel exists */
+	/* the job belongs to user 4711 as long as the channel exists */
 	KUNIT_EXPECT_EQ(test, chan_create(chan_new(test, &p->end[0], THIRD + 1, 16), &cmd), -EPERM);
 	chan_destroy(c);
 	KUNIT_EXPECT_TRUE(test, xa_empty(&p->end[0].chan->ch->rd->pool.users->by_id));
@@ -247,7 +247,7 @@ static void rcxts_of_user(struct kunit *test)
 
 /**
  * struct late - the network stack frees all packets after a delay
- * @work: frees them
+ * @work: frees the packets
  * @test: the test
  * @done: @work has run
  */
@@ -464,7 +464,7 @@ static void error_ends_answers(struct kunit *test)
 	many_answers(test, b, 140);
 	av = b->ch->paths[0];
 	KUNIT_ASSERT_NOT_NULL(test, av);
-	/* the path cache has one reference, and each answer has another one */
+	/* the path cache has one reference, and each of the 140 answers has one */
 	KUNIT_EXPECT_EQ(test, refcount_read(&av->ref), 141);
 	local_bh_disable();
 	nhca_channel_set_error(b->ch, NHCA_CH_ERR_DEVICE);

@@ -62,7 +62,7 @@ static void fence_case(struct kunit *test, const struct fence_row *row, s32 step
 		return;
 	}
 	KUNIT_EXPECT_EQ(test, rc.tid, x.tid);
-	/* from now on, payload of this tid or a lower one is refused */
+	/* payload of the fence's tid or a lower tid is refused after the fence */
 	x = (struct nhca_rxeth) { .tid = x.tid, .total = 640, .length = 64, .segment = 64 };
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_payload(&pool, &rc, &x, false), NHCA_RCXT_STALE);
 	/* after the last copy of payload has ended, each repetition of the fence gets an answer */
@@ -73,9 +73,9 @@ static void fence_case(struct kunit *test, const struct fence_row *row, s32 step
 }
 
 /*
- * In every state of the rCxt, payload of the fence's tid or a lower one is refused after the fence
- * was answered. A fence is answered only while no CPU copies. A peer cannot take an rCxt from the
- * channel that uses it.
+ * In every state of the rCxt, payload of the fence's tid or a lower tid is refused after the fence
+ * was answered. A fence is answered only while no CPU copies payload. A peer cannot take an rCxt
+ * from the channel that uses it.
  */
 static void rcxt_fence_in_every_state(struct kunit *test)
 {

@@ -12,7 +12,7 @@
  * struct program - state of the program
  * @told: frames that the program has got and not released
  * @released: frames that it has released out of order
- * @cons:     its consumer index
+ * @cons:     consumer index of the program
  */
 struct program {
 	bool told[FRAMES];

@@ -14,7 +14,7 @@
 
 /**
  * struct reader - the program that reads into frames
- * @c:      its channel
+ * @c:      channel of the program
  * @tid:    tid of the read
  * @total:  bytes of the read
  * @got:    bit i: packet i has a frame
@@ -62,7 +62,7 @@ static struct reader *reader_new(struct kunit *test, struct chan *c)
 	return r;
 }
 
-/* Begin a read of @total bytes; the first request is for @length of them. */
+/* Begin a read of @total bytes. The first request is for the first @length bytes. */
 static void reader_begin(struct reader *r, u32 tid, u32 total, u32 length)
 {
 	r->tid = tid;
@@ -187,7 +187,10 @@ static void frames_window(struct kunit *test)
 	pair_settle(test);
 	reader_run(test, r, 16);
 	KUNIT_EXPECT_EQ(test, r->frames, 16);
-	/* the responder waits for the next request, although all that was requested is sent */
+	/*
+	 * the responder waits for the next request, although it has sent all bytes of the first
+	 * request
+	 */
 	KUNIT_EXPECT_EQ(test, (u32)chan_rcxt(b, 0)->state, (u32)NHCA_RCXT_ANSWERED);
 	post(a, 1, len, true, 16 * PAIR_SEG, 32 * PAIR_SEG);
 	pair_settle(test);
@@ -332,7 +335,10 @@ static void frames_rules(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (u32)rc->state, (u32)NHCA_RCXT_ANSWERED);
 }
 
-/* A challenge is dropped if it does not fit the kind of the read, or its latest request. */
+/*
+ * A challenge is dropped if it does not fit the kind of the read, or the latest request of the
+ * read.
+ */
 static void frames_challenge(struct kunit *test)
 {
 	struct pair *p = test->priv;

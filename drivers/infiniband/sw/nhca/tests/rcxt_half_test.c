@@ -18,7 +18,7 @@
  * @c:      the channel
  * @tid:    tid of the write
  * @total:  bytes of the write
- * @seed:   pattern of its bytes
+ * @seed:   pattern of the bytes that are written
  * @got:    bit i: packet i has a frame
  * @frames: number of frames of the write
  * @done:   number of completions of the complete write
@@ -122,8 +122,8 @@ static void reader_run(struct kunit *test, struct reader *r, u32 max)
 }
 
 /*
- * Post a half-receive write of @total bytes. @again: repeat its packets from offset @from to @to -
- * 1.
+ * Post a half-receive write of @total bytes. @again: repeat the packets from offset @from to @to -
+ * 1 of a write that was posted before.
  */
 static void post(struct chan *a, u32 tid, u32 total, bool again, u32 from, u32 to)
 {
@@ -326,7 +326,7 @@ static void half_full_cq(struct kunit *test)
 	chan_expect(test, a, NHCA_WC_CH_WRITE, IB_WC_SUCCESS);
 }
 
-/* All packets of a tid are of one kind. */
+/* All packets of a tid are of one kind, so a packet of another kind is dropped. */
 static void half_kinds(struct kunit *test)
 {
 	struct pair *p = test->priv;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * KUnit: tid rules of half transfers. In random histories of events at an rCxt, each result is
- * compared with that of a model: first at the end that has the frames, where several CPUs fill
- * frames at a time; then at the end that gets requests of three kinds: ordinary reads, reads into
- * frames, and reads that a program answers.
+ * compared with the result of a model: first at the end that has the frames, where several CPUs
+ * fill frames at a time; then at the end that gets requests of three kinds: ordinary reads, reads
+ * into frames, and reads that a program answers.
  */
 #include <kunit/test.h>
 #include <linux/prandom.h>
@@ -17,7 +17,7 @@
 
 /**
  * struct half_model - an rCxt of the model
- * @kind:   kind of the transfer; NOTHING: none has begun, or the latest one was canceled
+ * @kind:   kind of the transfer; NOTHING: none has begun, or the latest transfer was canceled
  * @tid:    tid of the latest transfer
  * @total:  bytes of the latest transfer
  * @notify: NHCA_RX_NOTIFY_* of the latest transfer
@@ -369,7 +369,9 @@ static void step_ask(struct kunit *test, struct half_fixture *f)
 	nhca_rcxt_not_asked(f->rc, &x);
 	m->kind = NOTHING;
 	m->tid--;
-	/* call it again, as a slow CPU may do: the second call changes nothing */
+	/*
+	 * call nhca_rcxt_not_asked() again, as a slow CPU may do: the second call changes nothing
+	 */
 	nhca_rcxt_not_asked(f->rc, &x);
 }
 

@@ -23,7 +23,7 @@ static void send_inline(struct chan *a, u32 len, u16 flags)
 	chan_bell(a);
 }
 
-/* Expect a frame with message @i of @len bytes. Return: its index. */
+/* Expect a frame with message @i of @len bytes. Return: index of the frame. */
 static u32 expect_frame(struct kunit *test, struct chan *b, u32 i, u32 len)
 {
 	struct nhca_cqe cqe = chan_expect(test, b, NHCA_WC_CH_FRAME, IB_WC_SUCCESS);
@@ -132,7 +132,7 @@ static void message_sges(struct kunit *test)
 
 /*
  * A message that is too long for any frame is an error of the program, and fails the channel. A
- * message that only exceeds the present MTU completes in error, and the channel still works.
+ * message that only exceeds the current MTU completes in error, and the channel still works.
  */
 static void message_too_long(struct kunit *test)
 {
@@ -255,7 +255,7 @@ static void cq_full(struct kunit *test)
 	send_inline(a, 4, 0);
 	pair_settle(test);
 	KUNIT_EXPECT_EQ(test, expect_frame(test, b, 30, 4), 4);
-	/* the same for the send CQ */
+	/* a completion that finds the send CQ full is also dropped and counted */
 	for (i = 0; i < 6; i++)
 		send_inline(b, 4, NHCA_SEND_SIGNALED);
 	KUNIT_EXPECT_EQ(test, chan_count(b, NHCA_CH_DROP_CQ), 28);

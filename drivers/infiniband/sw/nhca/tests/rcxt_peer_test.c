@@ -18,8 +18,8 @@
  * @opcode: NHCA_WR_CH_WRITE or NHCA_WR_CH_READ; 0: nothing
  * @tid:    tid of the transfer
  * @total:  bytes of the transfer
- * @segment: payload of its packets
- * @seed:   seed of its bytes
+ * @segment: payload of the transfer's packets, in bytes
+ * @seed:   seed of the transfer's bytes
  * @mine:   number of completions of the initiator
  * @theirs: number of completions of the target
  * @told: a status has said that the write is complete

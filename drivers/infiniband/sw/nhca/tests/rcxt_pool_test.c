@@ -201,7 +201,7 @@ static void rcxt_pool_history(struct kunit *test)
 	nhca_rcxt_pool_destroy(&f->pool);
 }
 
-/* A released rCxt is acquired again after all other free ones, and no lookup finds its old id. */
+/* A released rCxt is acquired again after all other free rCxts, and no lookup finds its old id. */
 static void rcxt_pool_reuses_oldest(struct kunit *test)
 {
 	struct pool_fixture *f = pool_setup(test);
@@ -281,8 +281,8 @@ static void rcxt_pool_default_size(struct kunit *test)
 }
 
 /*
- * One user gets at most half of the pool, with any number of channels, and two users do not get all
- * of it. Channels without a user get what is free.
+ * One user gets at most half of the pool, with any number of channels. Two users cannot get the
+ * whole pool. Channels without a user can get all free rCxts.
  */
 static void rcxt_pool_user_share(struct kunit *test)
 {

@@ -227,7 +227,7 @@ static void read_any_order(struct kunit *test)
 	pair_fill(b->end->bytes, len, 9);
 	chan_transfer(a, WR_READ, 2, len, BOTH);
 	chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS);
-	/* the request arrives twice: the second one is refused */
+	/* the request arrives twice, and the second arrival is refused */
 	pair_rx(test, pair_first(test, NHCA_RX_READ_REQUEST));
 	pair_deliver(test);
 	KUNIT_EXPECT_EQ(test, chan_count(b, NHCA_CH_DROP_STALE), 1);

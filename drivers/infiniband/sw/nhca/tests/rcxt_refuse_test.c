@@ -130,7 +130,10 @@ static u64 count(struct chan *c, u32 which)
 	return chan_count(c, which);
 }
 
-/* Deliver @pk to @c with each wrong field from @w on. Its right form stays on the wire. */
+/*
+ * Deliver @pk to @c once for each row of @w, with this field wrong. Afterwards @pk is right again,
+ * and is still on the wire.
+ */
 static void refuse(struct kunit *test, struct chan *c, struct pair_packet *pk,
 		   const struct wrong *w)
 {

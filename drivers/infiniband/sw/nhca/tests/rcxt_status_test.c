@@ -115,7 +115,7 @@ static void probe_partial(struct kunit *test)
 
 /*
  * The status depends on the state of the transfer at the peer. A probe needs a token only if its
- * status has a bitmap; no status of this test has one.
+ * status has a bitmap, so no probe of this test needs one.
  */
 static void probe_states(struct kunit *test)
 {
@@ -130,7 +130,7 @@ static void probe_states(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, status(test, a)->status, NHCA_TRANSFER_COMPLETE);
 	probe(a, 1, 2 * PAIR_SEG, 0);
 	KUNIT_EXPECT_EQ(test, status(test, a)->received, 2);
-	/* a probe with another tid, or with other sizes */
+	/* the peer knows no transfer with another tid or with other sizes */
 	probe(a, 2, 2 * PAIR_SEG, 0);
 	KUNIT_EXPECT_EQ(test, status(test, a)->status, NHCA_TRANSFER_NONE);
 	probe(a, 1, 2 * PAIR_SEG + 1, 0);

@@ -86,7 +86,7 @@ static void expect_status(struct kunit *test, u8 status, u32 tid)
 	nhca_ring_release(&c->ch->fifo.ring, cqe.chan.frame + 1);
 }
 
-/* Probe or fence a peer of the manager. Return: status of the answer; U8_MAX if there is none. */
+/* Probe or fence a peer of the manager. Return: status of the answer; U8_MAX if no answer comes. */
 static u8 ask(struct kunit *test, u8 opcode, struct chan *of, u32 ah_id, u32 tid, u32 total)
 {
 	struct chan *c = three(test).c;
@@ -253,7 +253,10 @@ static void begin_long(struct kunit *test, u32 tid)
 	KUNIT_ASSERT_LT(test, pair_count(test, NHCA_RX_THIRD_WRITE), 200);
 }
 
-/* A revocation ends a transfer in progress. A status reports this to the manager. */
+/*
+ * If the source's program revokes a target, a transfer in progress ends. A status tells the
+ * manager.
+ */
 static void third_revoked(struct kunit *test)
 {
 	struct third t = three(test);
@@ -554,8 +557,8 @@ static void third_deregistered(struct kunit *test)
 }
 
 /*
- * If memory of the target is deregistered, the target places nothing more, and a probe reports
- * this.
+ * If memory of the target is deregistered, the target places nothing more, and a probe reports the
+ * error.
  */
 static void third_target_deregistered(struct kunit *test)
 {
@@ -773,7 +776,8 @@ static void third_forged_payload(struct kunit *test)
 }
 
 /*
- * The source accepts the longest segment that fits its MTU, and reports a longer one as too long.
+ * The source accepts the longest segment that fits its MTU, and reports a longer segment as too
+ * long.
  */
 static void third_limits(struct kunit *test)
 {

@@ -138,11 +138,11 @@ static struct nhca_rxeth request(u32 tid, u32 number)
 }
 
 /**
- * struct request_row - verdict on a third-party request in one state of the source's rCxt
+ * struct request_row - verdicts on third-party requests in one state of the source's rCxt
  * @state:  the state
- * @older:  equal tid, number not higher than the latest one
- * @newer:  equal tid, higher number
- * @higher: higher tid
+ * @older:  for an equal tid, and a number that is not higher than the latest number
+ * @newer:  for an equal tid, and a higher number
+ * @higher: for a higher tid
  */
 struct request_row {
 	enum nhca_rcxt_state state;

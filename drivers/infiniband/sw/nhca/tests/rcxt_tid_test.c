@@ -24,7 +24,7 @@
  * @what:   kind of the transfer; NOTHING: none has begun, or it has ended
  * @tid:    tid of the latest transfer
  * @total:  bytes of the transfer
- * @segment: payload of its packets in bytes
+ * @segment: payload of the transfer's packets, in bytes
  * @notify: NHCA_RX_NOTIFY_*
  * @base:   PVO of the transfer's first byte
  * @got:    packets that have arrived, by index
@@ -523,7 +523,7 @@ static void step_status(struct kunit *test, struct tid_fixture *f)
 	KUNIT_ASSERT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_STATUS, len));
 }
 
-/* In a random history, every verdict, status and completion is that of the model. */
+/* In a random history, every verdict, status and completion agrees with the model. */
 static void rcxt_tid_history(struct kunit *test)
 {
 	struct tid_fixture *f = tid_setup(test);
@@ -596,7 +596,9 @@ static void rcxt_tid_placed_once(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, seen);
 	for (tid = 1; tid <= TRANSFERS; tid++) {
-		/* small transfers, and every hundredth one with the maximum number of packets */
+		/*
+		 * small transfers, and every hundredth transfer with the maximum number of packets
+		 */
 		n = tid % 100 ? 1 + draw(f, 150) : NHCA_RCXT_MAX_PACKETS;
 		memset(seen, 0, n);
 		for (sent = 0, landed = 0, done = false; !done; sent++) {
@@ -769,7 +771,10 @@ static void rcxt_tid_maps_refused(struct kunit *test)
 	KUNIT_ASSERT_FALSE(test, IS_ERR(o->list.user));
 	KUNIT_ASSERT_EQ(test, nhca_rcxt_acquire(&f->pool, 0x1235, &o->list, 1, &id), 0);
 	o->rc = &f->pool.rcxts[id.index];
-	/* room for 2.5 bitmaps, of which each user may have half; the first user has a fifth */
+	/*
+	 * room for 2.5 bitmaps, of which each user may have half; the first user already has half a
+	 * bitmap
+	 */
 	f->pool.map_limit = 2 * MAP_BYTES + MAP_BYTES / 2;
 	KUNIT_ASSERT_EQ(test, nhca_share_charge(f->pool.map_limit, &f->list.user->rcxt_maps,
 						&f->pool.map_bytes, MAP_BYTES / 2), 0);
