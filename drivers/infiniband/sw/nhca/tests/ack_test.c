@@ -216,8 +216,8 @@ static void read_test(struct kunit *test)
 	post_read(test, 3 * FIX_MTU + 5);
 	fix_deliver(test, fix_hdr(f->qp, RESP_FIRST, FIX_SQ_PSN), FIX_MTU);
 	/*
-	 * these responses are dropped: a duplicate, one of the wrong length, one that ends the READ
-	 * too early, and one of another kind
+	 * dropped: a duplicate response, a response of the wrong length, a response that ends the
+	 * READ too early, and a response to an atomic
 	 */
 	fix_deliver(test, fix_hdr(f->qp, RESP_FIRST, FIX_SQ_PSN), FIX_MTU);
 	fix_deliver(test, fix_hdr(f->qp, RESP_MIDDLE, FIX_SQ_PSN + 1), 100);
@@ -234,8 +234,8 @@ static void read_test(struct kunit *test)
 }
 
 /*
- * If a response of a READ is missing, the requester requests the READ again from this response on,
- * but only once until it makes progress.
+ * If a response of a READ is missing, the requester requests the READ again from the missing
+ * response on, but only once until it makes progress.
  */
 static void implied_nak_test(struct kunit *test)
 {
@@ -262,7 +262,7 @@ static void implied_nak_test(struct kunit *test)
 /*
  * If no response of a READ has arrived, an ACK of a later SEND makes the requester retransmit the
  * READ. RNR NAK and NAK of the SEND complete no request, because the data of the READ is missing. A
- * NAK that refuses a READ completes this READ with an error.
+ * NAK that refuses the READ completes the READ with an error.
  */
 static void read_lost_test(struct kunit *test)
 {

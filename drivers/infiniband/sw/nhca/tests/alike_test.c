@@ -61,8 +61,8 @@ static struct nhca_hdr header(u8 opcode, u32 n)
 }
 
 /*
- * Build a batch of fragments, as nhca does when it sends a batch: for each packet one fragment with
- * the headers, and one with the payload and the tail.
+ * Build a batch of fragments, as nhca does when it sends a batch: for each packet, a fragment with
+ * the headers and a fragment with the payload and the tail.
  */
 static void batch_begin(struct kunit *test, struct alike *a, u8 opcode)
 {
@@ -177,7 +177,7 @@ static void bound_test(struct kunit *test)
 
 /*
  * A packet that does not have the next PSN, or whose BTH differs in another bit than AckReq, ends
- * the run and is not copied. A packet with AckReq is copied and is the last one.
+ * the run and is not copied. A packet with AckReq is copied and ends the run.
  */
 static void every_bit_test(struct kunit *test)
 {
@@ -364,7 +364,7 @@ static void acks_test(struct kunit *test)
 	a.rx.alike.bth[4] |= NHCA_CAP_ACKS;
 	KUNIT_EXPECT_EQ(test, place(&a, PACKETS), 0);
 
-	/* none of these packets may omit the ICRC, so none carries an acknowledgment */
+	/* in the next cases the packet may not omit the ICRC, so it carries no acknowledgment */
 	a.rx.hdr.caps = NHCA_CAP_PRESENT | NHCA_CAP_ACKS;
 	KUNIT_EXPECT_FALSE(test, acks(&a, &psn));
 	a.rx.hdr.caps = NHCA_CAP_NO_ICRC | NHCA_CAP_ACKS | NHCA_CAP_FOREIGN;
@@ -377,7 +377,7 @@ static void acks_test(struct kunit *test)
 
 /*
  * If the first packet was verified by its ICRC and not by the UDP checksum of the batch, the
- * following packets are not copied with the first one, because the ICRC of each packet must be
+ * following packets are not copied with the first packet, because the ICRC of each packet must be
  * verified.
  */
 static void own_icrc_test(struct kunit *test)
@@ -385,7 +385,10 @@ static void own_icrc_test(struct kunit *test)
 	struct alike a;
 	__le32 icrc;
 
-	/* NHCA_CAP_FOREIGN makes the receiver verify the ICRC, which does not cover this bit */
+	/*
+	 * NHCA_CAP_FOREIGN makes the receiver verify the ICRC, which does not cover
+	 * NHCA_CAP_FOREIGN
+	 */
 	alike_begin(test, &a);
 	a.rx.hdr.caps |= NHCA_CAP_FOREIGN;
 	KUNIT_EXPECT_FALSE(test, nhca_rx_intact(&a.rx, true));

@@ -190,7 +190,7 @@ static void arm_model_test(struct kunit *test)
 					      step);
 		/*
 		 * each request has at most one event; with this seed, more than half of the
-		 * requests have one, so the histories do test events
+		 * requests have an event, so the histories do test events
 		 */
 		KUNIT_EXPECT_LE(test, m.events, m.requests);
 		KUNIT_EXPECT_GT(test, 2 * m.events, m.requests);
@@ -294,7 +294,7 @@ static bool race_round(struct arm_race *r)
 }
 
 /*
- * Wait until the number of events is not @seen any more. The limit is a number of sleeps and not a
+ * Wait until the number of events differs from @seen. The limit is a number of sleeps and not a
  * time, because the poster runs during each sleep even if the machine has paused for seconds.
  * Return: false if no event came.
  */

@@ -200,7 +200,7 @@ static void arm_count_test(struct kunit *test)
 }
 
 /*
- * nhca_arm_age() increases indices that are too old, so that they are not taken for current ones
+ * nhca_arm_age() increases indices that are too old, so that they are not taken for current indices
  * after a wrap. Indices of entries in the ring do not change.
  */
 static void arm_age_test(struct kunit *test)
@@ -351,7 +351,7 @@ static void cq_arm_seq_test(struct kunit *test)
 
 /*
  * The command that a consumer sends after arming in the ring raises an event for unpolled entries,
- * but never a second event for one arming.
+ * but never a second event for the same arming.
  */
 static void cq_arm_seq_doorbell_test(struct kunit *test)
 {
@@ -367,8 +367,8 @@ static void cq_arm_seq_doorbell_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, hdr->arm_seq_acked, 4 | NHCA_ARM_NEXT_COMP);
 
 	/*
-	 * no event: the consumer has not polled since the last event, so its next poll finds these
-	 * entries too
+	 * no event: the consumer has not polled since the last event, so its next poll finds the
+	 * two new entries too
 	 */
 	cq_post(f, 2, 0, false, NULL);
 	cq_post(f, 3, 0, false, NULL);
@@ -512,7 +512,9 @@ static void cq_moderate_period_test(struct kunit *test)
 	struct nhca_cqe cqe;
 	u32 i;
 
-	/* with a count of 100, and without one (0), the timer raises the event of an armed CQ */
+	/*
+	 * with a count of 100, and without a count (0), the timer raises the event of an armed CQ
+	 */
 	for (i = 0; i < 6; i++) {
 		nhca_cq_moderate(&f->cq, i % 2 ? 100 : 0, 500);
 		if (i < 4)
@@ -536,7 +538,9 @@ static void cq_moderate_period_test(struct kunit *test)
 	cq_wait_period(f);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 4);
 
-	/* nhca_cq_stop() stops the timer; at most the event of this completion was raised before */
+	/*
+	 * nhca_cq_stop() stops the timer; the event of the completion may have been raised before
+	 */
 	local_bh_disable();
 	cq_post(f, 10, 0, false, NULL);
 	KUNIT_EXPECT_TRUE(test, hrtimer_is_queued(&f->cq.timer));

@@ -195,8 +195,8 @@ static void wait_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, n, 1);
 
 	/*
-	 * after a cancel, the owner waits again, but no new wait begins before the old one has
-	 * ended
+	 * after a cancel, the owner waits again, but no new wait begins before the canceled wait
+	 * has ended
 	 */
 	KUNIT_EXPECT_TRUE(test, nhca_fault_begin(w));
 	nhca_fault_cancel(w);

@@ -4,10 +4,10 @@
  * channel of the same job. Packets that a channel sends wait on a list until the test delivers,
  * repeats, changes or drops them. Tests post work requests in the send FIFO as user space does.
  *
- * The functions that replace those of net/ are called only in the thread of the test. The bottom
- * half of the send engine runs in this thread when BHs are enabled again, but it would continue in
- * ksoftirqd after a while. So a test leaves at most one pass (NHCA_CH_PASS) to the bottom half, and
- * disables BHs around calls that queue it.
+ * The functions that replace functions of net/ are called only in the thread of the test. The
+ * bottom half of the send engine runs in this thread when BHs are enabled again, but it would
+ * continue in ksoftirqd after a while. So a test leaves at most one pass (NHCA_CH_PASS) to the
+ * bottom half, and disables BHs around calls that queue it.
  */
 #ifndef NHCA_TEST_CHANNEL_PAIR_H
 #define NHCA_TEST_CHANNEL_PAIR_H

@@ -324,8 +324,8 @@ static void cq_handler_test(struct kunit *test)
 }
 
 /*
- * For each mix of entries of two QPs, nhca_cq_forget_qp() removes those of one QP and keeps the
- * others in order.
+ * For each mix of entries of two QPs, nhca_cq_forget_qp() removes the entries of one QP and keeps
+ * the other entries in order.
  */
 static void cq_forget_test(struct kunit *test)
 {

@@ -40,8 +40,8 @@ static void add_linear(struct sk_buff *skb, u32 from, u32 len)
 }
 
 /*
- * Return: an skb with @linear linear bytes, fragments, and two skbs in its frag_list: one without
- * and one with linear bytes.
+ * Return: an skb with @linear linear bytes, fragments, and two skbs in its frag_list: the first
+ * without linear bytes and the second with linear bytes.
  */
 static struct sk_buff *batch(struct kunit *test, u32 linear)
 {

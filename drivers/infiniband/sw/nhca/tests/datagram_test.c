@@ -176,11 +176,17 @@ static void send_error_test(struct kunit *test)
 	struct qp_fixture *f = test->priv;
 	struct ib_pd other = {};
 
-	/* first a datagram that is longer than the path MTU, then one from outside the region */
+	/*
+	 * first a datagram that is longer than the path MTU, then a datagram from outside the
+	 * region
+	 */
 	expect_failure(test, 16, FIX_MTU + 1, IB_WC_LOC_LEN_ERR);
 	expect_failure(test, PAGE_SIZE, 8, IB_WC_LOC_PROT_ERR);
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_LOCAL_PROT_ERR), 1);
-	/* first an address handle of another protection domain, then one that does not exist */
+	/*
+	 * first an address handle of another protection domain, then an address handle that does
+	 * not exist
+	 */
 	ah.av->pd = &other;
 	expect_failure(test, 24, 8, IB_WC_LOC_QP_OP_ERR);
 	ah.av->pd = f->pd;

@@ -159,7 +159,7 @@ static void header_test(struct kunit *test)
 	kfree_skb(skb);
 }
 
-/* A queue pair defers a limited number of packets, and drops later ones. */
+/* A queue pair defers a limited number of packets, and drops further packets. */
 static void packets_of_qp_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;

@@ -362,7 +362,7 @@ static void model_check(struct kunit *test, const struct nhca_direct_pool *pool,
 		const struct nhca_arr *arr = &pool->arrs[i];
 
 		bad += (arr->pmb == NHCA_PMB_NONE ? 0 : arr->pmb + 1) != m->bound[i];
-		/* the page of an ARR has what the disk wrote for this ARR */
+		/* the page of an ARR has the value that the disk wrote for the ARR */
 		if (arr->state == NHCA_ARR_READY || arr->state == NHCA_ARR_SENT)
 			bad += *(u32 *)page_address(pool->pmbs[arr->pmb].page) != m->wrote[i];
 	}

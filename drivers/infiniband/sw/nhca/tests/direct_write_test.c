@@ -209,8 +209,8 @@ static void split_test(struct kunit *test)
 }
 
 /*
- * The packets of one operation take effect in a block in the order of their arrival, even if an
- * offset is lower than the one before or bytes are written again.
+ * The packets of one operation take effect in a block in the order of their arrival, even if the
+ * offset of a packet is lower than the offset of the packet before, or bytes are written again.
  */
 static void arrival_order_test(struct kunit *test)
 {
@@ -256,7 +256,9 @@ static void sync_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_fault_sync(d->f[0]), 0);
 	KUNIT_EXPECT_TRUE(test, disk_is(d, 100, PAGE_SIZE, 5));
 
-	/* an error of the disk fails this operation, and not the next one */
+	/*
+	 * an error of the disk fails the operation whose bytes are lost, and not the next operation
+	 */
 	KUNIT_EXPECT_EQ(test, disk_packet(d, 0, 2, 0, data, PAGE_SIZE, true, true), 0);
 	KUNIT_EXPECT_EQ(test, nhca_fault_sync(d->f[0]), -EAGAIN);
 	KUNIT_EXPECT_TRUE(test, disk_end(d, 0, -ENOSPC));
@@ -611,9 +613,7 @@ static void history(struct kunit *test, bool sync, u32 seed)
 		}
 		if (prandom_u32_state(&rnd) % 2)
 			disk_end(d, prandom_u32_state(&rnd) % 4, 0);
-		/*
-		 * cancel an operation now and then: no byte of its incomplete block may be written
-		 */
+		/* cancel an operation at random: no byte of its incomplete block may be written */
 		if (prandom_u32_state(&rnd) % 64 == 0 && !half[who].reads && !half[who].ends) {
 			nhca_fault_cancel(d->f[who]);
 			half_begin(&half[who], who, &rnd);

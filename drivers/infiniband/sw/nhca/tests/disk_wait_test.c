@@ -170,9 +170,9 @@ static void read_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake->aheads, 1);
 	KUNIT_EXPECT_EQ(test, fake->ahead_len, 3000);
 	KUNIT_EXPECT_EQ(test, fake->wants, 1);
-	/* the bytes of the whole READ are requested, not only those of the first packet */
+	/* the bytes of the whole READ are requested, not only the bytes of the first packet */
 	KUNIT_EXPECT_EQ(test, fake->len, 3000);
-	/* the responder calls ahead() for a second READ while the first one waits */
+	/* the responder calls ahead() for a second READ while the first READ waits */
 	fix_deliver(test, read_request(f, mr, FIX_RQ_PSN + 3, 100), 0);
 	KUNIT_EXPECT_EQ(test, fake->aheads, 2);
 	KUNIT_EXPECT_EQ(test, fake->ahead_len, 100);

@@ -105,7 +105,7 @@ static bool drain_comes_to(const struct drain *d, unsigned int left)
 	return drain_left(d) == left;
 }
 
-/* Return: true if no CPU drains the socket any more. */
+/* Return: true if no CPU drains the socket. */
 static bool drain_is_idle(const struct drain *d)
 {
 	int i;
@@ -140,7 +140,7 @@ static void drain_fill(struct kunit *test, struct drain *d, unsigned int count, 
 }
 
 /*
- * Let this CPU drain the socket, as if another packet had arrived. Return: number of skbs that this
+ * Let this CPU drain the socket, as if another packet had arrived. Return: number of skbs that the
  * call has processed.
  */
 static unsigned int drain_once(struct drain *d)
@@ -159,8 +159,8 @@ static unsigned int drain_once(struct drain *d)
 }
 
 /*
- * A call that finds a long queue processes one budget of packets and leaves the others to the
- * bottom half.
+ * A call that finds a long queue processes one budget of packets and leaves the other packets to
+ * the bottom half.
  */
 static void drain_stops_at_budget(struct kunit *test)
 {
@@ -244,8 +244,8 @@ static void drain_count_never_wraps(struct kunit *test)
 }
 
 /*
- * All calls in one jiffy together may process NHCA_RX_JIFFY packets. A call that has used up this
- * allowance (here 10 packets are left) stops, and the bottom half continues.
+ * All calls in one jiffy together may process NHCA_RX_JIFFY packets. A call that reaches this limit
+ * (here after 10 packets) stops, and the bottom half continues.
  */
 static void drain_stops_in_jiffy(struct kunit *test)
 {

@@ -71,11 +71,11 @@ static void read_table_test(struct kunit *test)
 		u32 packets, bytes;
 	} rows[] = {
 		{ 0, 0, 3000, 0, 3, 3000 },
-		/* parts of the READ: its packets 2 and 3, 100 bytes of packet 2, and packet 3 */
+		/* parts of the READ: packets 2 and 3, 100 bytes of packet 2, and packet 3 */
 		{ 1, FIX_MTU, 3000 - FIX_MTU, 0, 2, 3000 - FIX_MTU },
 		{ 1, FIX_MTU, 100, 0, 1, 100 },
 		{ 2, 2 * FIX_MTU, 3000 - 2 * FIX_MTU, 0, 1, 3000 - 2 * FIX_MTU },
-		/* READs that differ from the one that was executed */
+		/* READs that differ from the READ that was executed */
 		{ 0, 4, 3000, 0, 0, 0 },
 		{ 1, 0, 100, 0, 0, 0 },
 		{ 0, 0, 3001, 0, 0, 0 },
@@ -125,7 +125,7 @@ static void atomic_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, sent.hdr.orig, 41);
 		KUNIT_EXPECT_EQ(test, sent.hdr.psn, FIX_RQ_PSN);
 	}
-	/* a request of another kind with this PSN is not a duplicate of the atomic */
+	/* a request of another kind with the PSN of the atomic is not a duplicate of the atomic */
 	fix_deliver(test, request(test, READ_REQUEST, FIX_RQ_PSN, 0, 8), 0);
 	KUNIT_EXPECT_EQ(test, f->nsent, 3);
 }
@@ -202,8 +202,8 @@ static void gap_test(struct kunit *test)
 
 /*
  * A batch has a duplicate READ, whose key was closed after the READ, and an invalid request. The
- * READ cannot be answered any more, but the invalid request is still refused: the peer gets the
- * NAK, and the QP goes to error.
+ * READ cannot be answered, because its key is closed, but the invalid request is still refused: the
+ * peer gets the NAK, and the QP goes to error.
  */
 static void fatal_after_replay_test(struct kunit *test)
 {

@@ -19,7 +19,7 @@
 /**
  * struct fake_disk - a region of a disk, and two owners of operations
  * @store: the region
- * @pool:  its pool
+ * @pool:  pool of @store
  * @bytes: contents of the disk
  * @lock:  protects @begun
  * @begun: I/O requests that have begun and not ended
@@ -122,7 +122,7 @@ static inline u32 disk_begin(struct fake_disk *d)
 }
 
 /*
- * End I/O request @nth, counted from 0, of those that are in progress. @err: 0 or an error of the
+ * End I/O request @nth, counted from 0, of the requests in progress. @err: 0 or an error of the
  * disk. Return: false if @nth or fewer requests are in progress.
  */
 static inline bool disk_end(struct fake_disk *d, u32 nth, int err)

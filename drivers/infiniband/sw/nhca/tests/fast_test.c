@@ -140,7 +140,7 @@ static void fast_life_test(struct kunit *test)
 }
 
 /*
- * A consumer may map a region for its next use while the region is still open for the present one:
+ * A consumer may map a region for its next use while the region is still open for its current use:
  * ib_srp maps after it has posted the local invalidate, ib_iser before. The open region does not
  * change.
  */
@@ -266,7 +266,7 @@ static void fast_map_bad_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, nhca_mr_fast_map(ibmr, sg, -1, NULL), -EINVAL);
 		offset = PAGE_SIZE + 1;
 		KUNIT_EXPECT_EQ(test, nhca_mr_fast_map(ibmr, sg, 2, &offset), -EINVAL);
-		/* more elements than the region has room for: map those that fit */
+		/* more elements than the region has room for: the elements that fit are mapped */
 		KUNIT_EXPECT_EQ(test, nhca_mr_fast_map(ibmr, sg, 4, NULL), 2);
 		KUNIT_EXPECT_EQ(test, ibmr->length, 2 * PAGE_SIZE);
 		/*
@@ -404,7 +404,7 @@ static void list_pages_test(struct kunit *test)
 		ibmr = fast_make(test, f, total / 512, false);
 		ibmr->page_size = sizes[i];
 		/*
-		 * if the buffer has at least two pages of this size, the region begins with the
+		 * if the buffer has at least two pages of size sizes[i], the region begins with the
 		 * second half of the buffer
 		 */
 		j = sizes[i] == total ? 0 : total / 2;

@@ -150,7 +150,7 @@ static void flow_few_bypass_test(struct kunit *test)
 	line_send(test, l, 0, 1);
 	KUNIT_EXPECT_TRUE(test, line_blocked(l, 0));
 	line_free(l, 0, 1);
-	/* the flow waits now, and still waits when the stack holds none of its packets */
+	/* the flow waits, and still waits when the stack holds none of its packets */
 	KUNIT_EXPECT_TRUE(test, line_blocked(l, 0));
 	line_end(l);
 }
@@ -213,8 +213,8 @@ static void flow_last_wakes_all_in_turns_test(struct kunit *test)
 	local_bh_enable();
 
 	/*
-	 * free all batches but one, then count in @first the flows that no longer wait, because the
-	 * freed batches have woken them
+	 * free all batches but one, then count in @first the flows that the freed batches have
+	 * woken
 	 */
 	for (i = 1; i < FLOWS - 1; i++)
 		line_free(l, i, OWN);
@@ -272,8 +272,8 @@ static bool line_comes(struct line *l, int i)
 
 /*
  * The stack may keep packets for long, for example in the queue of a neighbour that does not
- * answer. After a while such packets count only for their flows, and not for the device. So other
- * flows can send.
+ * answer. After a while the packets that are kept count only for their flows, and not for the
+ * device. So other flows can send.
  */
 static void flow_stuck_test(struct kunit *test)
 {
@@ -331,7 +331,8 @@ static void users_end(struct kunit *test, struct nhca_users *users)
 }
 
 /*
- * The flows of a user have half of the device together. Stuck packets do not count for this share.
+ * The flows of a user have half of the device together. Packets that the stack keeps for long do
+ * not count for the share.
  */
 static void flow_share_test(struct kunit *test)
 {

@@ -4,7 +4,7 @@
 
 #include "../queue/cq.h"
 
-#define MANY	4096	/* entries in the CQ; every other one is of the destroyed QP */
+#define MANY	4096	/* entries in the CQ; every other entry is of the destroyed QP */
 
 static struct nhca_dev forget_dev;
 static struct ib_qp gone, stays;
@@ -44,7 +44,7 @@ static bool forget_step(struct nhca_cq *cq)
 	return more;
 }
 
-/* Poll an entry as nhca_poll_cq() does. Return: its wr_id, or U64_MAX if there is none. */
+/* Poll an entry as nhca_poll_cq() does. Return: wr_id of the entry; U64_MAX: the CQ is empty. */
 static u64 next_id(struct nhca_cq *cq)
 {
 	struct nhca_cqe *cqe;
@@ -60,8 +60,8 @@ static u64 next_id(struct nhca_cq *cq)
 
 /*
  * Remove the entries of a QP in steps of NHCA_CQ_STEP. After each step the consumer polls @polls
- * entries, and after every @posts steps another QP posts one. Expect that all entries of the other
- * QP are polled in order.
+ * entries, and after every @posts steps another QP posts an entry. Expect that all entries of the
+ * other QP are polled in order.
  */
 static void forget_in_steps(struct kunit *test, u32 start, int polls, int posts)
 {

@@ -11,7 +11,7 @@
 
 /* more pages than all chunks of a CPU have */
 #define MANY	(NHCA_PAGE_CHUNKS * 16)
-/* room for a packet of 4 KiB; a chunk of 32 KiB holds seven such skbs */
+/* room for a packet of 4 KiB; a chunk of 32 KiB holds seven skbs with this room */
 #define SKB_ROOM	4352
 
 struct piece {
@@ -56,7 +56,7 @@ static void disjoint_test(struct kunit *test)
 		put_page(pieces[--n].page);
 }
 
-/* While only 8 pages are in use, a CPU uses its chunks in turn and allocates no new ones. */
+/* While only 8 pages are in use, a CPU uses its chunks in turn and allocates no new chunks. */
 static void reuse_test(struct kunit *test)
 {
 	struct piece held[8] = {}, piece;

@@ -148,7 +148,7 @@ static void expect_members(struct kunit *test, u32 group, u32 qkey, u32 mask)
 	}
 }
 
-/* A packet reaches the QPs of its group, each once, and no others. */
+/* A packet reaches the QPs of its group, each once, and no other QPs. */
 static void deliver_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;

@@ -183,7 +183,7 @@ static void guard_ip6_test(struct kunit *test)
 
 /*
  * A program has closed its socket while packets were queued: the hook cannot check the program's
- * privilege any more, so it drops the packets.
+ * privilege, so it drops the packets.
  */
 static void guard_closed_test(struct kunit *test)
 {

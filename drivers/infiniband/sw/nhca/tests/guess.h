@@ -31,7 +31,9 @@ struct guesser {
 	unsigned long hits;
 };
 
-/* Return: an earlier number. @ago 1: the latest, 2: the one before it, and so on. */
+/*
+ * Return: an earlier number. @ago: 1: the latest number; 2: the number before the latest; and so on
+ */
 static inline unsigned int guess_back(const struct guesser *g, unsigned long ago)
 {
 	return g->seen[(g->count - ago) % GUESS_SEEN];
@@ -143,7 +145,7 @@ static inline void guess_next(struct guesser *g, unsigned int next)
  * @range: number of possible values
  * Context: any.
  * Return: the mean of the binomial distribution (rounded down), plus 8 times an upper bound of the
- * standard deviation, plus 3. Chance exceeds this in fewer than one of 10^9 tests.
+ * standard deviation, plus 3. Chance exceeds the result in fewer than one of 10^9 tests.
  */
 static inline unsigned long guess_limit(const struct guesser *g, unsigned long long range)
 {

@@ -16,7 +16,7 @@
 #define GUESSES		1000000
 #define DRAWN		40000
 
-/* Return: the next number of a series. @i: number of calls before this one. */
+/* Return: the next number of a series. @i: number of earlier calls. */
 typedef u32 (*draw_fn)(struct fixture *f, u32 i);
 
 static u32 draw_counter(struct fixture *f, u32 i)

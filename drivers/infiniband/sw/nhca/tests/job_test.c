@@ -166,8 +166,8 @@ static enum nhca_pvo_verdict reference_check(struct job_fixture *f, u32 job, u64
 }
 
 /*
- * Check a PVO of a present or former region, with the changes that a faulty peer or an attacker may
- * make to it.
+ * Check a PVO of a region that is registered or was registered before, with the changes that a
+ * faulty peer or an attacker may make to it.
  */
 static void step_check(struct kunit *test, struct job_fixture *f)
 {
@@ -253,7 +253,7 @@ static void job_mem_names_differ(struct kunit *test)
 	a = nhca_job_mem_pages(f->jobs[0], f->pages, 1, 0, 1, 0);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(a));
 	name = nhca_pvo_name(a->pvo);
-	/* use up all keys but that of @a, so that the key of @a is the next one */
+	/* use up all keys but the key of @a, so that the key of @a is the next one */
 	KUNIT_ASSERT_EQ(test, nhca_range_alloc(&r, PAGE_SHIFT, 1, &a->tces.owner), 0);
 	KUNIT_ASSERT_EQ(test, r.table, a->tces.table);
 	first = r.key;
@@ -395,7 +395,7 @@ static void job_belongs_to_user(struct kunit *test)
 	nhca_job_put(same);
 	theirs = nhca_job_get(&init_net, 7);
 	KUNIT_EXPECT_PTR_EQ(test, theirs, ERR_PTR(-EPERM));
-	/* nobody uses the job any more, so the other user gets it */
+	/* after the last put nobody uses the job, so the other user gets it */
 	nhca_job_put(job);
 	theirs = nhca_job_get(&init_net, 7);
 	revert_creds(mine);

@@ -52,7 +52,7 @@ static void post_all(struct kunit *test, struct nhca_qp *qp)
 /*
  * The response of the READ completes only some of the requests that wait for it: at most
  * NHCA_BUDGET when the response arrives, and as many in the pass of the requester that follows. The
- * bottom half completes the others in order.
+ * bottom half completes the other requests in order.
  */
 static void late_done_test(struct kunit *test)
 {

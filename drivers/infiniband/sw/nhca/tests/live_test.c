@@ -211,11 +211,14 @@ static void live_holder_round(struct live_pair *p, int r)
 	unsigned int us;
 
 	nhca_live_enter();
-	/* pairs with live_waiter(), which then waits for this section and no earlier one */
+	/*
+	 * pairs with live_waiter(), so that live_waiter() waits for this section and not for an
+	 * earlier section
+	 */
 	smp_store_release(&p->begun, r);
 	for (us = 0; us < LIVE_HUNG_US && !live_am_in_snapshot(p); us++)
 		udelay(1);
-	/* the wait must last at least as long as this delay */
+	/* the wait must not end before this delay ends */
 	udelay(r % 8 * 25);
 	p->data = r;
 	nhca_live_exit();
@@ -268,7 +271,7 @@ static long live_waiter(void *arg)
 	return r - 1;
 }
 
-/* nhca_live_wait() waits for sections that began before it, and for no later ones. */
+/* nhca_live_wait() waits for sections that began before it, and for no later sections. */
 static void live_wait_for_earlier_sections(struct kunit *test)
 {
 	unsigned int a = cpumask_first(cpu_online_mask), b = cpumask_next(a, cpu_online_mask);

@@ -221,7 +221,7 @@ static void bind_error_test(struct kunit *test)
 	wqe.mw.new_rkey = mw->ibmw.rkey + 1;
 	wqe.mw.access = IB_ACCESS_REMOTE_READ;
 	post_wqe(f->qp, &wqe);
-	/* a failed request always has a completion, although this one is unsignaled */
+	/* a failed request always has a completion, although the bind is unsignaled */
 	expect_done(test, 9, IB_WC_BIND_MW, IB_WC_MW_BIND_ERR);
 	KUNIT_EXPECT_FALSE(test, opens(f->qp, wqe.mw.new_rkey, 0));
 	KUNIT_EXPECT_EQ(test, f->qp->state, IB_QPS_ERR);

@@ -373,8 +373,8 @@ static void locked_test(struct kunit *test)
 }
 
 /*
- * Packets are used if the peer could not execute the request now, or the link is down. Afterwards
- * the same-host path is used again.
+ * Packets are used if the peer cannot execute the request, or the link is down. Afterwards the
+ * same-host path is used again.
  */
 static void closed_test(struct kunit *test)
 {
@@ -454,7 +454,7 @@ static void wrong_peer_test(struct kunit *test)
 
 /*
  * The same-host path expires after half a second. Then packets must pass again, because a filter
- * may refuse them now.
+ * that refuses them may have been added.
  */
 static void expired_test(struct kunit *test)
 {
@@ -513,13 +513,13 @@ static void renewal_test(struct kunit *test)
 		fix_deliver_skb(test, fix_skb(test, &h, 10, 1));
 		KUNIT_EXPECT_TRUE(test, nhca_peer_same_host(f->qp));
 		/*
-		 * loop_until that has not expired is not renewed, because this would cost two route
+		 * loop_until that has not expired is not renewed, because a renewal costs two route
 		 * lookups
 		 */
 		KUNIT_EXPECT_EQ(test, f->qp->loop_until != before, !i);
 	}
 	/*
-	 * a packet socket or queueing discipline must see the packets from now on, so the path
+	 * a packet socket or queueing discipline is added and must see the packets, so the path
 	 * closes
 	 */
 	watched = true;

@@ -72,7 +72,7 @@ static u64 region_zeroes(struct region *r)
 	return n;
 }
 
-/* Return: 0 if remote key @key grants access to these bytes, or an error. */
+/* Return: 0 if remote key @key grants access to @len bytes at @va, or an error. */
 static int try_key(const struct nhca_key_user *key_user, u32 key, u64 va, u32 len, int access)
 {
 	struct nhca_iter it;
@@ -84,7 +84,7 @@ static int try_key(const struct nhca_key_user *key_user, u32 key, u64 va, u32 le
 	return err;
 }
 
-/* Return: 0 if a list of one SGE gives access to all these bytes, or an error. */
+/* Return: 0 if a list of one SGE gives access to all @len bytes at @va, or an error. */
 static int try_sge(const struct nhca_key_user *key_user, u32 key, u64 va, u32 len, int access)
 {
 	struct nhca_sge sge = { .addr = va, .length = len, .lkey = key };

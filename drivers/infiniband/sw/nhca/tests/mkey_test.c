@@ -46,8 +46,8 @@ static void find_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, i, KEYS);
 	KUNIT_EXPECT_EQ(test, count_found(mks, 0, 1), KEYS);
 	/*
-	 * remove every other key: some are in keys_recent, and newer keys have taken the entries of
-	 * others
+	 * remove every other key: some of them are in keys_recent, and the entries of the others
+	 * were taken by newer keys
 	 */
 	for (i = 0; i < KEYS; i += 2)
 		nhca_mkey_del(&mks[i]);

@@ -356,7 +356,7 @@ static const struct nhca_mr_ops brought_ops = {
 /* Read the byte at @off, as a requester or responder does that can wait. */
 static int brought_read(const struct fixture *f, u64 off, u8 *byte)
 {
-	/* the driver only passes this pointer to brought_want() */
+	/* the driver only passes the pointer to brought_want() */
 	struct nhca_fault *fault = (struct nhca_fault *)&brought;
 	struct nhca_iter it;
 	int err;

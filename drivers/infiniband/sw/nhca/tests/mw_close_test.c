@@ -264,7 +264,7 @@ static void ends_test(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, opens(&f->qp, mr->mkey.key, IOVA, 64, REMOTE));
 	KUNIT_EXPECT_TRUE(test, opens(&f->qp, mw[0]->mkey.key, IOVA, 64, REMOTE));
 
-	/* a destroyed QP closes the type 2 windows that it bound, and no others */
+	/* a destroyed QP closes the type 2 windows that it bound, and no other windows */
 	KUNIT_ASSERT_TRUE(test, get_ref(f, &h, mw[1]->mkey.key, IOVA));
 	nhca_mw_qp_gone(&f->qp);
 	KUNIT_EXPECT_TRUE(test, revoked(&h));

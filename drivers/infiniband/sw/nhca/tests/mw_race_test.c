@@ -191,7 +191,7 @@ static int peer_run(void *arg)
 		u32 key = READ_ONCE(o->key), off;
 		u64 va = READ_ONCE(o->key_va);
 
-		/* the key may be closed by now */
+		/* the owner may have closed the key */
 		dawdle();
 		if (get_random_u32_below(2)) {
 			peer_message(r, key, va, write);

@@ -38,7 +38,10 @@ static void rights_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, opens(&f->qp, mr->ibmr.rkey, IOVA, 1, IB_ACCESS_REMOTE_READ));
 }
 
-/* A window gives access to exactly the range of its bind. Its former key gives no access. */
+/*
+ * A window gives access to exactly the range of its bind. The key that the window had before gives
+ * no access.
+ */
 static void range_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -141,7 +144,7 @@ static void key_user_test(struct kunit *test)
 /**
  * struct wrong - a bind that is wrong in one way
  * @what:  description
- * @make:  changes a right work request into the wrong one
+ * @make:  makes a right work request wrong
  * @err:   the expected error
  * @types: window types for which the bind is wrong: bits by index in types[]
  */

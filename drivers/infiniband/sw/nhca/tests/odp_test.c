@@ -232,7 +232,7 @@ static void prefetch_bounded_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, err, -EAGAIN);
 	KUNIT_EXPECT_EQ(test, i, NHCA_ODP_PREFETCHES + 1);
 
-	/* after the prefetches have ended, others can be queued */
+	/* after the prefetches have ended, other prefetches can be queued */
 	drain_workqueue(nhca_prefetch_wq);
 	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, addr), 0);
 	KUNIT_EXPECT_EQ(test, nhca_fault_queue(odp, 0, PAGE_SIZE, NHCA_ODP_WRITE), 0);
@@ -294,8 +294,8 @@ static void empty_test(struct kunit *test)
 }
 
 /*
- * The rights and the protection domain of a region change in place: present pages stay, and later
- * faults follow the new rights.
+ * The rights and the protection domain of a region change in place: pages that are present stay,
+ * and later faults follow the new rights.
  */
 static void change_test(struct kunit *test)
 {
@@ -312,8 +312,8 @@ static void change_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, poke(&f->key_user, mr->rkey, addr, 5), 0);
 
 	/*
-	 * without the right to write, present pages cannot be written, and a prefetch for writing
-	 * fails
+	 * without the right to write, pages that are present cannot be written, and a prefetch for
+	 * writing fails
 	 */
 	KUNIT_EXPECT_EQ(test, nhca_mr_change(mr, f->key_user.pd, READ_ACCESS), 0);
 	KUNIT_EXPECT_EQ(test, poke(&f->key_user, mr->rkey, addr, 6), -EACCES);
@@ -324,7 +324,7 @@ static void change_test(struct kunit *test)
 	/* this page gets a TCE without the right to write, although the process may write it */
 	KUNIT_EXPECT_EQ(test, fault(mr, PAGE_SIZE, 1, NHCA_ODP_WRITE), 1);
 
-	/* the other domain may read and write; the old domain has no access any more */
+	/* the other domain may read and write; the old domain has no access */
 	KUNIT_EXPECT_EQ(test, nhca_mr_change(mr, f->other.pd, ALL_ACCESS), 0);
 	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, addr), -EACCES);
 	KUNIT_EXPECT_EQ(test, peek(&f->other, mr->rkey, addr), 5);

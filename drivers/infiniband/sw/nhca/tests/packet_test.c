@@ -157,7 +157,7 @@ static void packet_make(struct nhca_tx *tx, struct nhca_hdr *h, struct nhca_iter
 	};
 }
 
-/* Return: true if @len bytes of @skb from offset @at are those of the source. */
+/* Return: true if @len bytes of @skb from offset @at are equal to the bytes of the source. */
 static bool same(struct kunit *test, const struct sk_buff *skb, u32 at, const struct source *s,
 		 const struct want *w, u32 len)
 {
@@ -346,9 +346,9 @@ static u32 send_batch(struct kunit *test, const struct source *s, struct nhca_bu
 }
 
 /*
- * If the netdev supports a frag_list, small batches share one zero-copy reference until it covers
- * 16 packets or more. The reference is released when the skbs of all batches that share it are
- * freed.
+ * If the netdev supports a frag_list, small batches share one zero-copy reference until the
+ * reference covers 16 packets or more. The reference is released when the skbs of all batches that
+ * share it are freed.
  */
 static void reference(struct kunit *test, bool lists)
 {

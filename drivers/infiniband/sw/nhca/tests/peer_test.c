@@ -12,7 +12,7 @@
 #define MESSAGES	600
 #define SLOTS		4	/* maximum number of outstanding messages */
 #define SLOT		1024	/* maximum bytes of a message */
-#define PACKETS		64	/* maximum packets on the path; further ones are lost */
+#define PACKETS		64	/* maximum packets on the path; further packets are lost */
 #define STEPS		200000	/* more than any test needs */
 
 #define REPLIES		8	/* receives of the requester, for replies */
@@ -116,7 +116,7 @@ static u8 byte(u32 i, u32 off)
 	return i * 31 + off * 7 + off / MTU * 101;
 }
 
-/* Return: true if @len bytes at @offset are those of message @i. */
+/* Return: true if @len bytes at @offset are bytes of message @i. */
 static bool right(u32 offset, u32 i, u32 len)
 {
 	u32 off;

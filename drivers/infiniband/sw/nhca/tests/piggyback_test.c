@@ -49,8 +49,8 @@ static void hold_timer(struct kunit *test)
 }
 
 /*
- * Expect that the driver has set the timer since hold_timer().  The timer may have expired by now,
- * so compare its time, and do not ask whether it is pending.
+ * Expect that the driver has set the timer since hold_timer().  The timer may have expired since
+ * then, so compare its time, and do not ask whether it is pending.
  */
 static void expect_timer_set(struct kunit *test)
 {

@@ -572,7 +572,7 @@ static inline void fix_age(struct nhca_qp *qp, unsigned long age)
 	nhca_rtx_begin(qp->sq.rtx, jiffies - age);
 }
 
-/* Let the local ACK timeout expire now. */
+/* Let the local ACK timeout expire. */
 static inline void fix_expire(struct nhca_qp *qp)
 {
 	local_bh_disable();
@@ -582,7 +582,8 @@ static inline void fix_expire(struct nhca_qp *qp)
 }
 
 /*
- * Return: number of recorded packets with @opcode. @last: gets the last of these packets, or NULL.
+ * Return: number of recorded packets with @opcode. @last: gets the last of these packets; may be
+ * NULL.
  */
 static inline u32 fix_sent(struct qp_fixture *f, u8 opcode, struct sent *last)
 {

@@ -96,8 +96,8 @@ static void to_new_connection(struct kunit *test)
 }
 
 /*
- * A receive buffer that was flushed is not written any more, not even by later packets of a batch
- * whose first packet was a duplicate. The fast path for these packets must check the state too.
+ * A receive buffer is not written after it was flushed, not even by later packets of a batch whose
+ * first packet was a duplicate. The fast path for these packets must check the state too.
  */
 static void flushed_buffer_test(struct kunit *test)
 {
@@ -274,8 +274,8 @@ static void number_test(struct kunit *test)
 
 /*
  * A consumer of unsignaled sends may close the key of data that was sent but not acknowledged.
- * nhca_sq_ackreq() requests the ACK by an empty WRITE, which needs no data. Nor does a
- * retransmission of this WRITE.
+ * nhca_sq_ackreq() requests the ACK by an empty WRITE, which needs no data. A retransmission of
+ * this WRITE needs no data either.
  */
 static void closed_key_test(struct kunit *test)
 {

@@ -111,7 +111,7 @@ static struct nic *nic_make(struct kunit *test)
 	nic->dev = nic_dev(test, nic, &nic_ops);
 	nic->up = nic_dev(test, nic, &nic_ops_up);
 	/*
-	 * lockdep: these locks are held while those of the lower netdev are taken, so they need
+	 * lockdep: these locks are held while the locks of the lower netdev are taken, so they need
 	 * another class
 	 */
 	for (i = 0; i < QUEUES; i++)
@@ -230,7 +230,7 @@ static void queue_keeps_stacked_test(struct kunit *test)
 	keeps(test, true);
 }
 
-/* Flows whose packets are sent by one CPU use all queues of this CPU, and no others. */
+/* Flows whose packets are sent by one CPU use all queues of the CPU, and no other queues. */
 static void queue_spread_test(struct kunit *test)
 {
 	struct nic *nic = nic_make_xps(test);

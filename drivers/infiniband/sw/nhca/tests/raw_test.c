@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: raw packet QPs: frames are sent and received as they are, by one queue or by several. */
+/*
+ * KUnit: raw packet QPs: frames are sent and received as they are, by one queue or by several
+ * queues.
+ */
 #include <linux/etherdevice.h>
 #include <linux/if_vlan.h>
 #include <linux/rtnetlink.h>
@@ -277,8 +280,8 @@ static int send_really(struct qp_fixture *f)
 }
 
 /*
- * The netdev has left the namespace of the device, and is running in another one. QPs that still
- * exist send no frame to the stack or the wire there.
+ * The netdev has left the namespace of the device, and is running in another namespace. QPs that
+ * still exist send no frame to the stack or the wire there.
  */
 static void stop_test(struct kunit *test)
 {

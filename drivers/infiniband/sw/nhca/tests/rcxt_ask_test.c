@@ -69,7 +69,9 @@ static u64 expect_request(struct kunit *test, struct chan *b, u32 tid, u32 total
 	return request.reply_pvo;
 }
 
-/* Fill in a work request with packet @i of the answer, whose bytes are those of pair_fill(). */
+/*
+ * Fill in a work request with packet @i of the answer, whose payload is the pattern of pair_fill().
+ */
 static struct nhca_rcxt_wr *answer(struct chan *b, u32 tid, u32 total, u32 i, u64 to)
 {
 	struct nhca_send_wqe *wqe = chan_wqe(b, PART);
@@ -272,7 +274,7 @@ static void ask_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, reply(test, b, 2, len, 1, to + 4, IB_WC_SUCCESS), 0);
 	pair_settle(test);
 	KUNIT_EXPECT_EQ(test, chan_count(a, NHCA_CH_DROP_MISMATCH), 1);
-	/* the reader gives up: it cancels at both ends, and no packet leaves any more */
+	/* the reader gives up: it cancels at both ends, and after that no packet is sent */
 	chan_wqe(a, NHCA_WR_CH_CANCEL)->rcxt[0].tid = 2;
 	chan_bell(a);
 	chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS);

@@ -205,8 +205,8 @@ static bool completed(struct fixture *f, struct nhca_cqe *cqe)
 
 /*
  * A write does not complete while a packet refers to its pages, even if its notice, or a message
- * with the same meaning, has arrived. When no packet refers to them any more, the write completes
- * once.
+ * with the same meaning, has arrived. When the last packet that refers to them is freed, the write
+ * completes once.
  */
 static void rcxt_notice_waits_for_pages(struct kunit *test)
 {

@@ -25,7 +25,7 @@ static int copy_and_more(struct nhca_rx *rx, struct nhca_iter *it)
 	struct chan *a = p->end[0].chan;
 
 	kunit_deactivate_static_stub(test, nhca_rx_copy);
-	/* leave the live section, because the other CPU is in none */
+	/* leave the live section, because the other CPU is in no live section */
 	nhca_live_exit();
 	meanwhile(a);
 	early = !chan_idle(a);
@@ -356,7 +356,7 @@ static void grace(struct nhca_channel *ch)
 /*
  * The release of an rCxt on which a peer has read waits for the send engine, even if all packets
  * are sent, because the engine may not have ended yet. If the rCxt has only received, the release
- * waits for no grace period, because this would cost time.
+ * waits for no grace period, because a grace period takes time.
  */
 static void release_waits_for_send_engine(struct kunit *test)
 {

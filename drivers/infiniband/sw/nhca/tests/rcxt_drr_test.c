@@ -125,7 +125,7 @@ static void turns_stretch(struct kunit *test)
 			break;
 		before++;
 	}
-	/* the second write was fetched between two stretches of the first one */
+	/* the second write was fetched between two stretches of the first write */
 	KUNIT_EXPECT_EQ(test, before, 2 * NHCA_CH_STRETCH);
 }
 
@@ -341,8 +341,8 @@ static void release_while_sent(struct kunit *test)
 /* ---- errors, recovery, destruction ---- */
 
 /*
- * A failed channel ends all its transfers. It flushes a work request when no packet refers to the
- * pages of this work request.
+ * A failed channel ends all its transfers. A work request is flushed when no packet refers to its
+ * pages.
  */
 static void error_ends_transfers(struct kunit *test)
 {
@@ -474,7 +474,7 @@ static void error_ends_answers(struct kunit *test)
 	chan_expect(test, b, NHCA_WC_CH_LOCAL, IB_WC_WR_FLUSH_ERR);
 }
 
-/* Destruction frees answers in progress, and those that the send engine has not begun. */
+/* Destruction frees answers in progress, and answers that the send engine has not begun. */
 static void destroy_with_answers(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -586,7 +586,7 @@ static void create_fails(struct kunit *test)
 	c->cap = (struct ib_qp_cap) { .max_send_sge = 7, .max_inline_data = 500 };
 	KUNIT_EXPECT_EQ(test, chan_create(c, &cmd), 0);
 	KUNIT_EXPECT_PTR_EQ(test, nhca_channel_find(THIRD), c->ch);
-	/* capacities are at least those requested */
+	/* each capacity is at least the requested capacity */
 	KUNIT_EXPECT_EQ(test, c->cap.max_send_wr, 1);
 	KUNIT_EXPECT_GE(test, c->cap.max_send_sge, 7);
 	KUNIT_EXPECT_GE(test, c->cap.max_inline_data, 500);

@@ -263,7 +263,7 @@ static void frames_replay(struct kunit *test)
 	sent = p->sent;
 	pair_rx(test, pk);
 	KUNIT_EXPECT_EQ(test, chan_count(b, NHCA_CH_DROP_DUPLICATE), 1);
-	/* as if the second request had overtaken the first one */
+	/* as if the second request had overtaken the first request */
 	post(a, 2, len, true, 2 * PAIR_SEG, len);
 	pair_settle(test);
 	KUNIT_EXPECT_GT(test, p->sent, sent);

@@ -260,7 +260,7 @@ static void half_wanted(struct kunit *test)
 
 /*
  * A packet that gets no frame is missing again, even if the copy of the last other packet ended
- * before. But if the write was canceled during the copy, the write has no bitmap any more.
+ * before. But if the write was canceled during the copy, the write has lost its bitmap.
  */
 static void half_not_framed(struct kunit *test)
 {

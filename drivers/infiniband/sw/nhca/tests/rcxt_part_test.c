@@ -62,7 +62,10 @@ static u32 post(struct kunit *test, struct chan *a, u32 tid, u32 total, u32 i, u
 	return cqe.vendor_err;
 }
 
-/* A write of any length, whose packets are posted in any order, places its bytes and no others. */
+/*
+ * A write of any length, whose packets are posted in any order, places its bytes and no other
+ * bytes.
+ */
 static void part_bytes(struct kunit *test)
 {
 	static const u32 lengths[] = {
@@ -252,7 +255,7 @@ static void part_same_tid(struct kunit *test)
 
 /*
  * A part waits while the rCxt answers a read of the peer. During this time a write on another rCxt
- * is fetched, but the next part of the same write is not.
+ * is fetched, but the next part of the waiting write is not fetched.
  */
 static void part_waits(struct kunit *test)
 {

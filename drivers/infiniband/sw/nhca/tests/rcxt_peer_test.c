@@ -39,7 +39,7 @@ struct job {
  * struct net_model - the network and the programs
  * @rnd:   source of all decisions
  * @loss:  number of packets in a thousand that are lost; as many are repeated, reordered, damaged
- * @jobs:  by end and rCxt: end 0 uses the rCxts 0 and 1 of both ends, end 1 the others
+ * @jobs:  by end and rCxt: end 0 uses the rCxts 0 and 1 of both ends, end 1 uses the other rCxts
  * @tids:  last tid of each rCxt
  * @begun: number of transfers
  * @done:  number of transfers that are complete

@@ -19,7 +19,7 @@
  * @free:   number of free rCxts
  * @owner:  QPN of each rCxt's channel; 0: free
  * @key:    last key of each rCxt, or 0
- * @recoveries: as nhca_rcxt_pool.recoveries
+ * @recoveries: number of recoveries, as in nhca_rcxt_pool.recoveries
  */
 struct model {
 	u32 queue[SIZE];
@@ -76,7 +76,7 @@ static void step_acquire(struct kunit *test, struct pool_fixture *f)
 	struct model *m = &f->model;
 	int err;
 
-	/* sometimes request all free rCxts, or one more */
+	/* sometimes request all free rCxts, or one rCxt more */
 	if (!draw(&f->rnd, 60))
 		count = m->free + draw(&f->rnd, 2);
 	count = min_t(u32, count, SIZE);

@@ -175,7 +175,7 @@ static void probe_no_rcxt(struct kunit *test)
 
 /*
  * A status that says that a write is complete allows the program to reuse the buffer. So this
- * status is dropped while packets refer to the buffer, or are still built from it.
+ * status is dropped while packets refer to the buffer, or are still built from the buffer.
  */
 static void status_too_early(struct kunit *test)
 {

@@ -409,7 +409,8 @@ static void third_passed(struct kunit *test)
 }
 
 /*
- * Of many work requests for one rCxt one waits, and the others stay in the FIFO. All are flushed.
+ * Of many work requests for one rCxt, the first waits, and the others stay in the send FIFO. All
+ * are flushed.
  */
 static void third_many_wait(struct kunit *test)
 {
@@ -420,7 +421,7 @@ static void third_many_wait(struct kunit *test)
 	prepare(test);
 	begin_long(test, 2);
 	first = t.a->posted;
-	/* the second work request for the rCxt is not executed before the first one */
+	/* the second work request for the rCxt is not executed before the first work request */
 	for (i = 0; i < NHCA_CH_WAITING + 2; i++)
 		write_on(t.a, 0, 9 + i);
 	until_waiting(test);
@@ -758,8 +759,8 @@ static void third_forged_payload(struct kunit *test)
 	pair_deliver(test);
 	pk = pair_first(test, NHCA_RX_NOTICE);
 	/*
-	 * these notices have another rCxt than that of the target, are of another kind, or have
-	 * another tid
+	 * dropped: a notice whose rCxt is not the rCxt of the target, a notice of another kind, and
+	 * a notice with another tid
 	 */
 	pk->hdr.rx.src_rcxt.index++;
 	pair_rx(test, pk);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * KUnit: tid rules and completion of transfers. In random histories of events at an rCxt, each
- * answer is compared with that of a model, which has an array where the driver has a bitmap.
+ * answer is compared with the answer of a model, which has an array where the driver has a bitmap.
  */
 #include <kunit/test.h>
 #include <linux/hrtimer.h>
@@ -184,7 +184,7 @@ static u32 model_run(struct model *m, const struct nhca_rxeth *x, u32 max)
 	return n;
 }
 
-/* End copy number @which. Return: true if this completes the transfer. */
+/* End copy number @which. Return: true if the end of the copy completes the transfer. */
 static bool model_copied(struct model *m, u32 which, bool ok)
 {
 	u32 packets = m->copies[which];

@@ -24,7 +24,7 @@ struct field {
 /**
  * struct row - a work request
  * @name:   name of the row, for messages of failed checks
- * @opcode: its opcode; the other fields are those of wqe()
+ * @opcode: opcode of the work request, whose other fields wqe() sets
  * @set:    fields that are changed
  */
 struct row {
@@ -99,7 +99,7 @@ static const struct row malformed[] = {
 	{ "address handle", NHCA_WR_CH_FENCE, { SET4(chan.ah_id, PAIR_AH + 1) } },
 };
 
-/* valid work requests that differ little from the malformed ones */
+/* valid work requests, which differ little from malformed work requests */
 static const struct row valid[] = {
 	{ "packet", NHCA_WR_CH_PACKET },
 	{ "inline", NHCA_WR_CH_PACKET, { SET2(flags, NHCA_SEND_INLINE | NHCA_SEND_SIGNALED |
@@ -166,7 +166,10 @@ static void remake(struct kunit *test, struct chan *a)
 	a->fatal = 0;
 }
 
-/* A malformed work request sends nothing and fails the channel, and all later ones are flushed. */
+/*
+ * A malformed work request sends nothing and fails the channel. All later work requests are
+ * flushed.
+ */
 static void wqe_malformed(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -294,7 +297,10 @@ static void wqe_late(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, a->fatal, 0);
 }
 
-/* With a small MTU the longest transfer needs too many packets: only this work request fails. */
+/*
+ * With a small MTU the longest transfer needs too many packets: only the work request of this
+ * transfer fails.
+ */
 static void wqe_small_mtu(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -309,7 +315,7 @@ static void wqe_small_mtu(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_LOC_LEN_ERR).vendor_err,
 			EMSGSIZE);
 	KUNIT_EXPECT_EQ(test, a->ch->reason, 0);
-	/* the default segment is that of the MTU */
+	/* without a segment (0), the work request gets the segment that fits the MTU */
 	wqe = chan_wqe(a, NHCA_WR_CH_READ);
 	wqe->rcxt[0].segment = 0;
 	wqe->rcxt[0].total = 10000;
@@ -346,8 +352,8 @@ static void wqe_bad_ring(struct kunit *test)
 }
 
 /*
- * In the error state, all work requests of a full send FIFO are flushed in order, and so are later
- * ones.
+ * In the error state, all work requests of a full send FIFO are flushed in order, and so are work
+ * requests that are posted later.
  */
 static void wqe_flush(struct kunit *test)
 {

@@ -112,8 +112,8 @@ static void write_notifies(struct kunit *test)
 		((struct nhca_send_wqe *)nhca_ring_slot(&a->ch->sq, a->posted))->flags = 0;
 		chan_bell(a);
 		/*
-		 * without a notice nothing reports when packets no longer refer to the buffer, so
-		 * the payload is copied
+		 * without a notice nothing reports when the last packet that refers to the buffer
+		 * is freed, so the payload is copied
 		 */
 		KUNIT_EXPECT_EQ(test, pair_first(test, NHCA_RX_WRITE)->copy,
 				!(notify & NHCA_NOTIFY_INITIATOR));
@@ -147,7 +147,7 @@ static void write_any_order(struct kunit *test)
 		pair_rx(test, pk);
 		if (i == 9)
 			break;
-		/* the second arrival of the packet must place none of these bytes */
+		/* the second arrival of the packet must place none of the bytes 0xee */
 		memset(pk->bytes, 0xee, pk->payload);
 		pair_rx(test, pk);
 		pair_drop(pk);
@@ -190,7 +190,7 @@ static void write_lost_packet(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pair_first(test, NHCA_RX_WRITE)->hdr.rx.offset, PAIR_SEG);
 	expect_local(test, a, 1, 1);
 	pair_settle(test);
-	/* the cookie is that of the packet that completed the write */
+	/* the completion has the cookie of the packet that completed the write */
 	cqe = chan_expect(test, b, NHCA_WC_CH_REMOTE_WRITE, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, cqe.wr_id, chan_cookie(1));
 	cqe = chan_expect(test, a, NHCA_WC_CH_WRITE, IB_WC_SUCCESS);
@@ -589,8 +589,8 @@ static void cancel_while_sent(struct kunit *test)
 }
 
 /*
- * A write that replaces a write on its rCxt begins only after all packets of the earlier one are
- * sent.
+ * A write that replaces another write on its rCxt begins only after all packets of the other write
+ * are sent.
  */
 static void write_waits_for_rcxt(struct kunit *test)
 {

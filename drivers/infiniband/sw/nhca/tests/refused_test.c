@@ -12,7 +12,7 @@
 #define ACK		(NHCA_SVC_RC | NHCA_OP_ACK)
 #define REFUSED		(FIX_RQ_PSN + 1)
 
-/* distances before the refused request; the peer has no request outstanding there */
+/* guessed PSNs: distances before the refused request, where the peer has no outstanding request */
 static const u32 guesses[] = { 0x4001, 0x8000, 0x100000, 0x700000 };
 
 static void deliver(struct kunit *test, u8 opcode, u32 psn, u32 rkey)
@@ -26,7 +26,7 @@ static void deliver(struct kunit *test, u8 opcode, u32 psn, u32 rkey)
 	fix_deliver(test, h, payload);
 }
 
-/* Return: number of NAKs so far. Expect that the last one has @psn. */
+/* Return: number of NAKs so far. Expect that the last NAK has @psn. */
 static u32 naks(struct kunit *test, u32 psn)
 {
 	struct qp_fixture *f = test->priv;
@@ -67,12 +67,12 @@ static void retransmitted_test(struct kunit *test)
 	/* an earlier SEND, whose ACK was lost too */
 	deliver(test, SEND_ONLY, FIX_RQ_PSN - 3, 0);
 	KUNIT_EXPECT_EQ(test, naks(test, REFUSED), 5);
-	/* requests after the refused one are not answered */
+	/* requests after the refused request are not answered */
 	deliver(test, SEND_ONLY, REFUSED + 1, 0);
 	KUNIT_EXPECT_EQ(test, naks(test, REFUSED), 5);
 }
 
-/* A guessed PSN without an outstanding request gets no answer, but a retransmission gets one. */
+/* A guessed PSN without an outstanding request gets no answer, but a retransmission gets a NAK. */
 static void guessed_psn_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -83,7 +83,7 @@ static void guessed_psn_test(struct kunit *test)
 		deliver(test, RC_READ, REFUSED - guesses[i], f->mr->ibmr.rkey);
 		deliver(test, SEND_ONLY, REFUSED - guesses[i], 0);
 	}
-	/* this PSN is near the refused one, but the responder has executed no READ with this PSN */
+	/* this PSN is near the refused PSN, but the responder has executed no READ with this PSN */
 	deliver(test, RC_READ, FIX_RQ_PSN - 5, f->mr->ibmr.rkey);
 	KUNIT_EXPECT_EQ(test, naks(test, REFUSED), 1);
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_RX_BAD_STATE), 2 * ARRAY_SIZE(guesses) + 1);

@@ -42,13 +42,13 @@ static void decide_test(struct kunit *test)
 		{ .state = IB_QPS_ERR, .rnr_wait = true, .step = NHCA_SQ_FLUSH },
 		{ .state = IB_QPS_RTS, .rnr_wait = true, .step = NHCA_SQ_STOP },
 		{ .state = IB_QPS_RTS, .step = NHCA_SQ_FETCH },
-		/* SQD begins no request, but finishes one that has begun */
+		/* in SQD no request begins, but a request that has begun is sent */
 		{ .state = IB_QPS_SQD, .step = NHCA_SQ_DRAIN },
 		{ .state = IB_QPS_SQD, .cur = true, .step = NHCA_SQ_DRAIN },
 		{ .state = IB_QPS_SQD, .cur = true, .begun = true, .npsn = 1,
 		  .step = NHCA_SQ_SEND },
 		{ .state = IB_QPS_RTS, .cur = true, .step = NHCA_SQ_BEGIN },
-		/* a fence waits for READs */
+		/* a request with a fence waits for outstanding READs */
 		{ .state = IB_QPS_RTS, .cur = true, .rd_atomic = 1, .step = NHCA_SQ_BEGIN },
 		{ .state = IB_QPS_RTS, .cur = true, .flags = NHCA_SEND_FENCE,
 		  .rd_atomic = 1, .step = NHCA_SQ_STOP },
@@ -107,8 +107,8 @@ static void decide_test(struct kunit *test)
 }
 
 /*
- * If a request fails after others, the requester waits for the ACK of the others before it reports
- * the error.
+ * If a request fails while earlier requests are outstanding, the requester waits for the ACK of the
+ * earlier requests before it reports the error.
  */
 static void fail_later_test(struct kunit *test)
 {

@@ -143,7 +143,7 @@ static void rd_atomic_test(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, nhca_query_device(ibdev, &ibdev->attrs, &udata), 0);
 	KUNIT_EXPECT_GE(test, ibdev->attrs.max_qp_rd_atom, 1);
 	KUNIT_EXPECT_LE(test, ibdev->attrs.max_qp_rd_atom, NHCA_MAX_RD_ATOM);
-	/* store another number than that of the module parameter */
+	/* store a number that differs from the module parameter */
 	ibdev->attrs.max_qp_rd_atom++;
 	KUNIT_ASSERT_EQ(test, nhca_query_device(ibdev, &attr, &udata), 0);
 	KUNIT_EXPECT_EQ(test, attr.max_qp_rd_atom, ibdev->attrs.max_qp_rd_atom);

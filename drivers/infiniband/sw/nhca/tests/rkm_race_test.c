@@ -398,7 +398,7 @@ static void rkm_receive_has_priority(struct kunit *test)
 }
 
 /*
- * A sweep revokes all refs of its key that remain, and no others, although refs are taken and
+ * A sweep revokes all refs of its key that remain, and no other refs, although refs are taken and
  * released between the steps of the sweep.
  */
 static void rkm_long_sweep_revokes_all(struct kunit *test)

@@ -111,7 +111,7 @@ static inline void memory_free(struct kunit *test, struct memory *m)
 
 	nhca_mr_free(m->mr);
 	for (i = 0; i < RUN_PAGES; i++) {
-		/* no packet refers to the page any more, else the count would be higher */
+		/* the count would be higher if a packet still referred to the page */
 		KUNIT_EXPECT_EQ(test, page_count(m->pages[i]), 1);
 		__free_page(m->pages[i]);
 	}

@@ -273,7 +273,7 @@ static void rwq_move_test(struct kunit *test)
 	fetch_range(test, &q, room.rwr, 0, 600);
 	post_range(test, &q, MOVE_POSTED, NHCA_RWQ_STEP + 1);
 	KUNIT_EXPECT_EQ(test, nhca_rwq_move_step(&q, &m), -EAGAIN);
-	/* now requests are fetched that no step has copied */
+	/* the requests that are fetched include requests that no step has copied */
 	fetch_range(test, &q, room.rwr, 600, MOVE_POSTED + NHCA_RWQ_STEP + 1 - 600);
 	post_range(test, &q, 5000, NHCA_RWQ_STEP);
 	KUNIT_EXPECT_EQ(test, nhca_rwq_move_step(&q, &m), 0);

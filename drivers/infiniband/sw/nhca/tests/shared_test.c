@@ -334,7 +334,7 @@ static void memlock_test(struct kunit *test)
 	limited(test, pages, unmap_makes_room);
 }
 
-/* Device memory counts against the device's pool until it is freed and no longer mapped. */
+/* Device memory counts against the device's pool until it is freed and unmapped. */
 static void pool_test(struct kunit *test)
 {
 	const size_t size = 2 * PAGE_SIZE;

@@ -17,8 +17,8 @@
 static void shuffle_all(struct kunit *test)
 {
 	/*
-	 * the cipher behaves differently for ranges whose size is a power of two, is near one, or
-	 * is not
+	 * the cipher behaves differently for ranges whose size is a power of two, is near a power
+	 * of two, or is far from it
 	 */
 	static const struct { u32 first, last; } ranges[] = {
 		{ 0, 1 }, { 5, 7 }, { 0, 255 }, { 1, 256 }, { 7, 263 }, { 100, 354 },

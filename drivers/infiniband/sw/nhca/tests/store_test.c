@@ -316,7 +316,7 @@ static void fresh_test(struct kunit *test)
 
 /*
  * An error of the disk fails only the operation that needs the block. If the file has become
- * shorter, the operation gets an error for the bytes that the file no longer has.
+ * shorter, the operation gets an error for the bytes that the file has lost.
  */
 static void error_test(struct kunit *test)
 {

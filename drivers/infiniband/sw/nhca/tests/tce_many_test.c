@@ -529,7 +529,10 @@ static void tce_many_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tce_usage(like.table).ranges, MANY);
 	KUNIT_EXPECT_EQ(test, tce_usage(like.table).leaves, DIV_ROUND_UP(MANY, LEAF));
 
-	/* now each eighth entry is a gap of one entry, and one gap near the end has two entries */
+	/*
+	 * after the frees, each eighth entry is a gap of one entry, and one gap near the end has
+	 * two entries
+	 */
 	for (i = 0; i < MANY; i += 8) {
 		many_free(like, i);
 		many_pause(i);

@@ -294,7 +294,8 @@ static bool way_is_open(struct kunit *test, struct nhca_qp *peer)
 
 /*
  * Only the current mark of the peer opens the same-host path. The mark of a third QP on this host
- * does not, because its namespace may have the peer's address, nor does an old mark of the peer.
+ * does not open the path, because the namespace of the third QP may have the peer's address.
+ * Neither does an old mark of the peer.
  */
 static void same_host_test(struct kunit *test)
 {

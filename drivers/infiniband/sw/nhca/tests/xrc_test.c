@@ -338,8 +338,8 @@ static void domain_test(struct kunit *test)
 
 /*
  * When a target goes to the error state, the receive that its message uses is flushed to the CQ of
- * the SRQ. If no SRQ has the SRQN any more, there is no completion. Receives that the target has
- * not fetched remain in the SRQ, because other QPs use the SRQ too.
+ * the SRQ. If the SRQ was destroyed, there is no completion. Receives that the target has not
+ * fetched remain in the SRQ, because other QPs use the SRQ too.
  */
 static void flush_test(struct kunit *test)
 {
