@@ -135,8 +135,8 @@ static u32 place(struct alike *a, u32 max)
 }
 
 /*
- * Expect that exactly @n packets after the first were copied, and that @a->rx describes the last of
- * them.
+ * Expect that exactly @n packets after the first were copied, and that @a->rx describes the last
+ * copied packet.
  */
 static void expect_placed(struct kunit *test, struct alike *a, u32 n)
 {

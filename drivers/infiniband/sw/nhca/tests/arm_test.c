@@ -44,7 +44,10 @@ static const struct {
 	{ UNMODERATE, 0, IB_CQ_NEXT_COMP, true },
 };
 
-/* For each state, the next state and the work for each entry of events[]; "": no such state */
+/*
+ * for each state: the next state (a letter of states[]) and the work (a letter of todos[]) after
+ * each entry of events[]; "": this kind of CQ does not have the state
+ */
 static const char * const table[][sizeof(states) - 1] = {
 	{	/* user CQs */
 		"i- i- i- i- s- n- s- i! i! i! Nt i! i- i- i-",
@@ -256,7 +259,7 @@ static void cq_arm_test(struct kunit *test)
 
 /*
  * A consumer that polls first and arms afterwards by a command gets an event for entries that it
- * has not polled. Otherwise it would sleep although completions are there.
+ * has not polled. Otherwise the consumer would sleep although completions are there.
  */
 static void cq_arm_late_test(struct kunit *test)
 {
@@ -269,7 +272,7 @@ static void cq_arm_late_test(struct kunit *test)
 	nhca_cq_arm(&f->cq, IB_CQ_NEXT_COMP);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
 
-	/* two more entries: each arming raises an event for them */
+	/* two more entries are unpolled, so each arming raises an event */
 	cq_post(f, 2, 0, true, NULL);
 	cq_post(f, 3, 0, false, NULL);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 1);

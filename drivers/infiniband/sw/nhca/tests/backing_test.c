@@ -25,9 +25,9 @@ static struct ib_mr *backed(struct kunit *test, struct fake_backing *fake)
 }
 
 /*
- * Read one byte for operation @op of @w, which may be NULL. @ahead: number of bytes after it that
- * the reader needs too. Return: the byte; an error of nhca_iter_key() or nhca_iter_read(); or, if
- * the byte is not in memory, the result of nhca_iter_fault().
+ * Read one byte for operation @op of @w, which may be NULL. @ahead: number of bytes after this byte
+ * that the reader needs too. Return: the byte; an error of nhca_iter_key() or nhca_iter_read(); or,
+ * if the byte is not in memory, the result of nhca_iter_fault().
  */
 static int fetch(struct kunit *test, struct ib_mr *mr, u64 va, struct nhca_fault *w, u64 op,
 		 u32 ahead)
@@ -70,8 +70,8 @@ static void iterator_test(struct kunit *test)
 	bytes[7] = 77;
 	KUNIT_EXPECT_PTR_EQ(test, nhca_mr_backing(mr), &fake->b);
 	/*
-	 * a caller without a struct nhca_fault cannot wait: it gets an error, and nothing is
-	 * requested from the backing
+	 * a caller without a struct nhca_fault cannot wait, so the caller gets an error, and
+	 * nothing is requested from the backing
 	 */
 	KUNIT_EXPECT_EQ(test, fetch(test, mr, BACKED_IOVA + 7, NULL, 0, 0), -EACCES);
 	KUNIT_EXPECT_EQ(test, fake->wants, 0);

@@ -137,7 +137,7 @@ struct pair_packet {
  * @fail_at: number of the packet that fails with -ENOMEM; 1: the next packet; 0: no packet fails
  * @fail_ring: number of the ring that cannot be allocated; 1: the next ring; 0: no ring fails
  * @flip:   pair_rx() flips a bit of the byte at this offset, counted from the end of the UDP
- *          header; -1: it flips no bit
+ *          header; -1: no bit is flipped
  */
 struct pair {
 	struct nhca_net *nn;

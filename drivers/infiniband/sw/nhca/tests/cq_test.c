@@ -175,7 +175,10 @@ static void cq_move_refused_test(struct kunit *test)
 		f->cq.ring.hdr->cons = wrong[i];
 		nhca_cq_move_start(&f->cq, &m, &ring);
 		f->cq.ring.hdr->cons = 500;
-		/* KASAN reports it if the wrong index has led to an access outside the rings */
+		/*
+		 * if the wrong index led to an access outside the rings, KASAN would report the
+		 * access
+		 */
 		KUNIT_EXPECT_NE(test, nhca_cq_move_step(&f->cq, &m), -EAGAIN);
 	}
 	nhca_ring_free(&ring);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * KUnit: one packet whose bytes go to several SGEs of one region of a file. The packet is executed
- * twice at most: the first time it may have to wait for blocks, the second time it has them all.
+ * twice at most: the first time the packet may have to wait for blocks, the second time all blocks
+ * are there.
  */
 #include "fake_disk.h"
 #include "regions.h"

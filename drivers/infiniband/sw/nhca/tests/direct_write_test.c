@@ -452,7 +452,7 @@ static void count_kick(struct work_struct *work)
 /*
  * When a block was sent, or an I/O request has ended, regions that wait for room in the pool try
  * again. nhca_direct_more() lets a bounded number try, because it may run in a live section. The
- * work item of the pool lets all of them try.
+ * work item of the pool lets all regions try.
  */
 static void more_test(struct kunit *test)
 {

@@ -183,7 +183,7 @@ static void drain_counts_bytes(struct kunit *test)
 }
 
 /*
- * The packets beyond the budget are processed although no further packet arrives. After them no CPU
+ * The packets beyond the budget are processed although no further packet arrives. Afterwards no CPU
  * drains the socket.
  */
 static void drain_continues(struct kunit *test)

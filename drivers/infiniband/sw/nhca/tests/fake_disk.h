@@ -214,7 +214,7 @@ static inline int disk_flush(struct fake_disk *d, int who, u64 op, bool persiste
 
 /*
  * Place one packet in blocks, as a responder or requester does.
- * @placed: also call nhca_store_placed() for the bytes. false: only copy them, as for a packet
+ * @placed: also call nhca_store_placed() for the bytes. false: only copy the bytes, as for a packet
  * whose checksum turns out to be wrong after the copy.
  * Return: 0, or an error; after -EAGAIN the owner waits for the disk.
  */

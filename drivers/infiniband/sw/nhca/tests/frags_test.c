@@ -128,7 +128,10 @@ static bool whole_skb(const struct sk_buff *skb, u8 with)
 	       skb_tailroom(skb) < SMP_CACHE_BYTES && !memchr_inv(skb->data, with, skb->len);
 }
 
-/* While no skb is freed, no two skbs share bytes, including the shared info at their ends. */
+/*
+ * While no skb is freed, no two skbs share bytes, including the struct skb_shared_info at their
+ * ends.
+ */
 static void skb_disjoint_test(struct kunit *test)
 {
 	struct sk_buff *skbs[NHCA_SKB_CHUNKS * 8] = {};

@@ -300,7 +300,9 @@ static void job_mem_bad_arguments(struct kunit *test)
 	job_teardown(f);
 }
 
-/* An iterator writes and reads the bytes of the registered pages, and none outside the region. */
+/*
+ * An iterator writes and reads the bytes of the registered pages, and no bytes outside the region.
+ */
 static void job_mem_bytes(struct kunit *test)
 {
 	struct job_fixture *f = job_setup(test);

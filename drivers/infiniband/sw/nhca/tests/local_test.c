@@ -12,7 +12,7 @@
 #define WRITE_ONLY	(NHCA_SVC_RC | NHCA_OP_WRITE_ONLY)
 #define REMOTE		(IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE)
 
-/* Post a request that kernel consumers have no work request for. */
+/* Post @wqe itself, because no struct ib_send_wr stands for this kind of request. */
 static void post_wqe(struct nhca_qp *qp, const struct nhca_send_wqe *wqe)
 {
 	struct nhca_sq *sq = &qp->sq;

@@ -288,9 +288,9 @@ static void rnr_test(struct kunit *test)
 
 /*
  * The peer refuses a SEND of 2^23 packets, the longest message. The QP counts only the first
- * NHCA_CWND_MAX packets as sent (nhca_loop_refused()), so it accepts the RNR NAK. If it counted
- * 2^23 packets, half of all PSNs, it could not tell that the PSN of the RNR NAK is before the next
- * PSN to send. The second SEND waits for the RNR NAK.
+ * NHCA_CWND_MAX packets as sent (nhca_loop_refused()), so it accepts the RNR NAK. If the QP counted
+ * 2^23 packets, half of all PSNs, the QP could not tell that the PSN of the RNR NAK is before the
+ * next PSN to send. The second SEND waits for the RNR NAK.
  */
 static void longest_rnr_test(struct kunit *test)
 {
@@ -681,8 +681,8 @@ static void watched_test(struct kunit *test)
 	marked(test);
 	KUNIT_EXPECT_EQ(test, asked, 2);
 	/*
-	 * no packet socket or queueing discipline has to see the packets any more, but the path
-	 * opens only at the end of the half second
+	 * as if the packet socket or queueing discipline was removed: the path opens only at the
+	 * end of the half second
 	 */
 	watched = false;
 	marked(test);

@@ -30,7 +30,7 @@ static const enum nhca_mkey_type __maybe_unused types[] = {
  * @qp:       the key user that binds windows by default, in @pd
  * @sibling:  another QP in @pd
  * @stranger: a QP in @other_pd
- * @twin:     a QP in @other_pd with the number of @qp
+ * @twin:     a QP in @other_pd with the QPN of @qp
  * @mrs:      regions that mw_test_exit() frees
  * @mws:      windows that mw_test_exit() frees
  * @pages:    pages that mw_test_exit() frees

@@ -161,7 +161,7 @@ static inline struct nhca_cq *fix_cq(struct kunit *test, u32 entries)
 	return cq;
 }
 
-/* Poll one completion. Return: false if there is none. */
+/* Poll one completion. Return: false if the CQ has no completion. */
 static inline bool fix_poll(struct nhca_cq *cq, struct nhca_cqe *cqe)
 {
 	if (cq->cons == cq->prod)

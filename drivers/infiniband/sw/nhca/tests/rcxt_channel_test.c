@@ -194,7 +194,7 @@ static bool sent(struct fixture *f, u32 tid)
 	return noticed;
 }
 
-/* Poll one completion. Return: false if there is none. */
+/* Poll one completion. Return: false if the CQ has no completion. */
 static bool completed(struct fixture *f, struct nhca_cqe *cqe)
 {
 	if (f->cq.cons == f->cq.prod)

@@ -372,7 +372,7 @@ static void error_ends_transfers(struct kunit *test)
 
 /*
  * A failed channel flushes at most NHCA_CH_FORGET work requests in a turn, whatever the quantum is.
- * Each of them costs a share.
+ * Each work request that is flushed costs a share.
  */
 static void error_flushes_in_turns(struct kunit *test)
 {

@@ -425,7 +425,8 @@ static void frames_kinds(struct kunit *test)
 }
 
 /*
- * A read beyond the responder's memory ends with an error there; a probe reports it to the reader.
+ * A read beyond the responder's memory ends with an error there; a probe reports the error to the
+ * reader.
  */
 static void frames_violated(struct kunit *test)
 {

@@ -357,7 +357,7 @@ static void half_kinds(struct kunit *test)
 	post(a, 3, 2 * PAIR_SEG, false, 0, 2 * PAIR_SEG);
 	pair_deliver(test);
 	KUNIT_EXPECT_EQ(test, chan_count(b, NHCA_CH_DROP_MISMATCH), 3);
-	/* and a write with a higher tid does not end the read */
+	/* a write with a higher tid does not end the read either */
 	pk = pair_first(test, NHCA_RX_HALF_WRITE);
 	pk->hdr.rx.tid = 4;
 	pair_rx(test, pk);

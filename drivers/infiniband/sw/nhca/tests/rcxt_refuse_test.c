@@ -193,7 +193,7 @@ static void refuse_write(struct kunit *test)
 
 	pair_fill(a->end->bytes, 2 * PAIR_SEG, 1);
 	chan_transfer(a, NHCA_WR_CH_WRITE, 5, 2 * PAIR_SEG, BOTH);
-	/* the first packet of the write, and then its second */
+	/* first refuse the first packet of the write, and below the second packet */
 	pk = pair_first(test, NHCA_RX_WRITE);
 	refuse(test, b, pk, wrong_channel);
 	refuse(test, b, pk, wrong_rcxt);

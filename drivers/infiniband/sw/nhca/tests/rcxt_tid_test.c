@@ -704,7 +704,7 @@ static void rcxt_tid_wanted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, err, -EBUSY);
 	nhca_rcxt_want(f->rc, err);
 	KUNIT_EXPECT_FALSE(test, nhca_rcxt_sent(f->rc, 1));
-	/* a read, a third-party transfer and a write */
+	/* refused: a read, a third-party transfer and a write of a peer */
 	x.tid = 2;
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_may_request(f->rc, &x), NHCA_RCXT_BUSY);
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_request(f->rc, &x), NHCA_RCXT_BUSY);

@@ -101,7 +101,7 @@ static void token_cache(struct kunit *test)
 	}
 	/* 98 random slots of 256: on average a later host overwrites 17 of them */
 	KUNIT_EXPECT_GT(test, found, 40);
-	/* more hosts than slots */
+	/* more hosts than slots, so later hosts overwrite the tokens of earlier hosts */
 	for (i = 2; i < 4000; i++) {
 		host = addr(i);
 		nhca_token_learn(t, &host, &own, i);

@@ -52,7 +52,10 @@ static void refuse(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, f->qp->state, IB_QPS_ERR);
 }
 
-/* A peer that has lost the READ response or the NAK gets a NAK with the PSN that it expects. */
+/*
+ * If the READ response or the NAK was lost, the peer retransmits the READ or the WRITE, and gets a
+ * NAK with the PSN of this request.
+ */
 static void retransmitted_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -64,7 +67,9 @@ static void retransmitted_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, naks(test, FIX_RQ_PSN), 3);
 	deliver(test, WRITE_ONLY, REFUSED, ~f->mr->ibmr.rkey);
 	KUNIT_EXPECT_EQ(test, naks(test, REFUSED), 4);
-	/* an earlier SEND, whose ACK was lost too */
+	/*
+	 * an earlier SEND, whose ACK was lost too, gets a NAK with the PSN of the refused request
+	 */
 	deliver(test, SEND_ONLY, FIX_RQ_PSN - 3, 0);
 	KUNIT_EXPECT_EQ(test, naks(test, REFUSED), 5);
 	/* requests after the refused request are not answered */

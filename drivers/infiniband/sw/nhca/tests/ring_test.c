@@ -125,7 +125,7 @@ static void ring_alloc_sizes_test(struct kunit *test)
 		/* 2^32 bytes, which would be 0 in a 32-bit size */
 		{ 0x10000000, 16, -EINVAL },
 		{ 0x00400000, 1024, -EINVAL },
-		/* the slots have 2^31 bytes, which is more than a signed int can hold */
+		/* the slots have 2^31 bytes or more, which is more than a signed int can hold */
 		{ 0x08000000, 16, -EINVAL },
 		{ 16, 0xfffffff0, -EINVAL },
 	};

@@ -481,8 +481,8 @@ static bool rkm_do_sweep(struct kunit *test, struct rkm_history *hi)
 	unsigned int want, got;
 
 	/*
-	 * skip a sweep of the same key, because it would revoke refs that the sweep in progress is
-	 * to revoke
+	 * skip a sweep of the same key, because its revocations would be missing in the count of
+	 * the sweep in progress
 	 */
 	if (hi->under_way && pd == hi->pd && k == hi->key)
 		return true;

@@ -98,8 +98,8 @@ static void rtt_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rtx.rto, usecs_to_jiffies(240000));
 	KUNIT_EXPECT_FALSE(test, nhca_rtx_rtt_ends(&rtx, 0));
 	/*
-	 * of a later sample one eighth enters the round trip time, and one quarter of its
-	 * difference enters the deviation
+	 * with a later sample, the round trip time moves by one eighth of the difference to the
+	 * sample, and the deviation is 3/4 of the old deviation plus 1/4 of this difference
 	 */
 	nhca_rtx_rtt_begin(&rtx, 0, 1);
 	nhca_rtx_rtt_end(&rtx, 1 + 160 * NSEC_PER_MSEC);

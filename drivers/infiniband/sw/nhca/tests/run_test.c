@@ -290,9 +290,9 @@ static void full_test(struct kunit *test)
 
 /*
  * The MIDDLE packets of a message are shorter than its FIRST packet, which has a RETH, so only one
- * of them may follow in the batch of the FIRST packet. If all MIDDLE packets fit into one batch,
- * the FIRST packet is sent alone. Otherwise one MIDDLE packet shares the batch of the FIRST packet
- * and ends the batch.
+ * MIDDLE packet may follow in the batch of the FIRST packet. If all MIDDLE packets fit into one
+ * batch, the FIRST packet is sent alone. Otherwise one MIDDLE packet shares the batch of the FIRST
+ * packet and ends the batch.
  */
 static void after_first_test(struct kunit *test)
 {
@@ -324,8 +324,8 @@ static void after_first_test(struct kunit *test)
 }
 
 /*
- * If the source ends early, the run has only the packets whose payload is complete. Each of them,
- * also the last, has its mark.
+ * If the source ends early, the run has only the packets whose payload is complete. Each of these
+ * packets, also the last, has its mark.
  */
 static void short_source_test(struct kunit *test)
 {

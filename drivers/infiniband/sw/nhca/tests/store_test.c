@@ -142,7 +142,7 @@ static void disk_end_all(struct disk *d)
 
 /*
  * As operation @op of owner d->f[i], read @len bytes at @off, and compare them with disk_byte(...,
- * @seed). @ahead: bytes after them that the operation needs later
+ * @seed). @ahead: number of bytes after these bytes that the operation needs later.
  * Return: 0; -EAGAIN: the owner has to wait for blocks; -EIO: the disk could not read them;
  * -EILSEQ: wrong bytes.
  */

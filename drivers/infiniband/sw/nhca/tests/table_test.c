@@ -46,7 +46,7 @@ static void find_test(struct kunit *test)
 	}
 }
 
-/* A reserved QPN finds no QP, and no QP gets it. */
+/* A reserved QPN finds no QP, and is not given out again before it is freed. */
 static void reserve_test(struct kunit *test)
 {
 	u32 qpn[QPS], i, k;

@@ -262,8 +262,8 @@ static void rnr_test(struct kunit *test)
 }
 
 /*
- * All packets of a message name one SRQ. A packet that names another SRQ than the packets before it
- * is refused.
+ * All packets of a message name one SRQ. If a packet names another SRQ than the packets before, the
+ * packet is refused.
  */
 static void switch_test(struct kunit *test)
 {
