@@ -40,12 +40,12 @@ void nhca_cancel_record(struct nhca_channel *ch);
 bool nhca_cancel_begun(const struct nhca_channel *ch);
 
 /**
- * nhca_cancel_copying - check whether copies that nhca_cancel_begin() has found have not ended
+ * nhca_cancel_copying - check whether copies that nhca_cancel_begin() has found are in progress
  * @ch: the channel
  * @id: the rCxt
  *
- * Payload of a later transfer is included only if a later work request for the rCxt also waits for
- * the end of copies.
+ * Copies for a later transfer also count if a later work request for the rCxt waits for the end of
+ * copies.
  * Context: the channel's turn.
  * Return: true if a CPU still copies; the end of the copies kicks the channel.
  */

@@ -191,7 +191,7 @@ struct channel_left {
 
 /*
  * Cancel the transfer of an rCxt that is being released, and refuse all tids, so that no other
- * transfer can begin.
+ * transfer can begin.  Set the members of @left that apply, and leave the others unchanged.
  */
 static void channel_end(struct nhca_channel *ch, const struct nhca_rcxt_id *id,
 			struct channel_left *left)
@@ -232,7 +232,7 @@ static void channel_give_back(struct nhca_channel *ch, const struct nhca_rcxt_id
 	spin_unlock_bh(lock);
 }
 
-/* Release an rCxt.  No send engine makes packets of its transfer. */
+/* Release an rCxt.  The caller ensures that no send engine makes packets of its transfer. */
 static void channel_take_back(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
 	struct channel_left left = {};

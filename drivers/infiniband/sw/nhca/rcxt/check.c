@@ -83,8 +83,8 @@ static bool check_has_range(u8 opcode, u8 flags)
 }
 
 /*
- * Check that offset and length select whole packets of the transfer.  A half-receive read may begin
- * with its first packets only.
+ * Check that offset and length select whole packets of the transfer.  The first request of a
+ * half-receive read may request only the first packets of the transfer.
  */
 static bool check_range_ok(u8 opcode, const struct nhca_rcxt_wr *wr)
 {
@@ -107,7 +107,10 @@ static bool check_inline_ok(const struct nhca_send_wqe *wqe, const struct nhca_r
 	       wqe->inline_len == wr->length;
 }
 
-/* Check who is notified.  For an answer, the reader's request has said it. */
+/*
+ * Check which sides the work request notifies: none if the packet answers a half-send read, because
+ * the request of the reader has named the sides.
+ */
 static bool check_notify_ok(u8 opcode, const struct nhca_rcxt_wr *wr)
 {
 	if (opcode == NHCA_WR_CH_PART && wr->flags & NHCA_RCXT_WR_PROGRAM)
@@ -135,7 +138,7 @@ static bool check_flags_ok(u8 opcode, u8 flags)
 	case NHCA_WR_CH_PART:
 		return !(flags & ~NHCA_RCXT_WR_PROGRAM);
 	case NHCA_WR_CH_READ:
-		/* the adapter answers an ordinary read only once */
+		/* an ordinary read has no repeated requests, because the adapter answers it once */
 		if (!(flags & (NHCA_RCXT_WR_FRAMES | NHCA_RCXT_WR_PROGRAM)))
 			return !flags;
 		flags &= ~NHCA_RCXT_WR_RETRANSMIT;
@@ -145,12 +148,12 @@ static bool check_flags_ok(u8 opcode, u8 flags)
 	}
 }
 
-/* Return: the segment of ch->wqe if the program lets the kernel choose it. */
+/* Return: the segment that the kernel chooses if the work request in ch->wqe has a segment of 0. */
 static u32 check_segment(const struct nhca_channel *ch)
 {
 	u32 segment = nhca_channel_segment(ch->dev);
 
-	/* NHCA_WR_CH_WRITE, NHCA_WR_CH_READ */
+	/* half-receive write or read: each segment goes into one frame */
 	if (ch->wqe->rcxt[0].flags & NHCA_RCXT_WR_FRAMES)
 		return min(segment, NHCA_RX_MAX_PACKET);
 	return ch->wqe->opcode != NHCA_WR_CH_MOVE ? segment :

@@ -13,7 +13,8 @@
  * @ch:  the channel
  * @wqe: the work request
  *
- * The first part determines how many bytes nhca_check_rest() returns; these must be in the slot.
+ * The first part determines the length of the second part (nhca_check_rest()).  The check ensures
+ * that the second part does not extend beyond the slot of the FIFO.
  * Context: any.
  * Return: false if the work request is malformed.
  */

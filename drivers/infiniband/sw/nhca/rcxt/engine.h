@@ -31,8 +31,8 @@
 #define NHCA_CH_WAITING		8
 /*
  * Payload bytes that cost one unit.  The cost of a packet is its payload in these units, rounded
- * up, and at least 1, so that a channel with long packets gets no larger part of the link.  To
- * fetch a work request costs one unit.
+ * up, and at least 1, so that a channel with long packets gets no larger part of the link than a
+ * channel with short packets.  To fetch a work request costs one unit.
  */
 #define NHCA_CH_SHARE		4096u
 /*
@@ -128,8 +128,8 @@ enum nhca_drr_state {
  * @zcopy:   nhca_zcopy_seq() after the latest packet: the highest number that a zero-copy
  *           reference of the transfer can have.  A cancel that has begun waits for the release of
  *           the references up to this number
- * @waits:   in nhca_channel.waiting: opcode of the work request, of which only @index, @local,
- *           @rx.tid, @cancelling and @zcopy are set; otherwise 0
+ * @waits:   in nhca_channel.waiting: opcode of the work request; otherwise 0.  While @waits is not
+ *           0, only @list, @order, @index, @local, @rx.tid, @cancelling and @zcopy are valid
  * @cancelling: in nhca_channel.waiting: the work request is a cancel that has begun
  * @status:  write in nhca_channel.ended: status of the completion; otherwise IB_WC_SUCCESS
  * @qpn:     QPN of the peer's channel
@@ -190,8 +190,8 @@ struct nhca_channel_counts {
  * @ready:   entry in nhca_rcxt_dev.ready; nhca_rcxt_dev.ready_lock protects it
  * @flow:    its packets in the network stack; constant
  * @fault:   waits for page faults of work requests of packet mode; constant
- * @quantum: cost of a turn, in units of NHCA_CH_SHARE: the turn ends when it has cost so much, so
- *           its last packets and completions may exceed it
+ * @quantum: cost of a turn, in units of NHCA_CH_SHARE: the turn ends when its cost has reached
+ *           @quantum, so its last packets and completions may exceed @quantum
  * @threshold: if not 0, each @threshold-th completion counts as solicited.  Completions that the
  *           peer has marked, and unsuccessful ones, always count.  [0]: send CQ, [1]: receive CQ.
  *           nhca_channel_modify() changes @quantum and @threshold with WRITE_ONCE()
@@ -217,7 +217,8 @@ struct nhca_channel_counts {
  * @waiting: work requests that others pass, in the order of the FIFO: they wait for their rCxts, or
  *           are cancels that have begun (nhca_sending.cancelling)
  * @num_waiting: number of work requests in @waiting, at most NHCA_CH_WAITING
- * @retry:   the element of @waiting whose work request is executed again; NULL: that of @fetched is
+ * @retry:   the element of @waiting whose work request is executed again; NULL: the work request at
+ *           @fetched is executed
  * @free:    unused elements of @writes
  * @writes:  NHCA_CH_WRITES elements for writes of this channel; owned
  * @order:   writes in @sending and @ended, and @waiting, in the order of the FIFO
@@ -390,7 +391,8 @@ struct nhca_channel *nhca_channel_find(u32 qpn);
  * nhca_channel_segment - compute the largest payload of a packet of a transfer
  * @dev: the device
  *
- * The result follows from the current MTU of the netdev, and from the length of the IPv6 header.
+ * The result is the current MTU of the netdev less the length of the headers.  An IPv4 header
+ * counts as an IPv6 header, so that the result is valid for all peers.
  * Context: any.
  * Return: bytes: a multiple of PAGE_SIZE if a packet has room for a page, otherwise of 4.
  */

@@ -14,7 +14,7 @@
 #include "check.h"
 #include "third.h"
 
-/* Advance the consumer index to the oldest write that is not complete. */
+/* Advance the consumer index to the oldest work request that is in progress or waits. */
 static void fetch_release(struct nhca_channel *ch)
 {
 	/* do not search ch->sending, because a peer can make that list long with read requests */
@@ -210,8 +210,8 @@ static enum nhca_fetched fetch_packet(struct nhca_channel *ch, struct nhca_av *a
 }
 
 /*
- * Return: true if an earlier work request waits to begin on the rCxt: those for one rCxt begin in
- * order.
+ * Return: true if an earlier work request waits to begin on the rCxt.  Then the caller must not
+ * begin a later one, because work requests for one rCxt begin in order.
  */
 static bool fetch_behind(const struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
@@ -227,9 +227,10 @@ static bool fetch_behind(const struct nhca_channel *ch, const struct nhca_rcxt_i
 }
 
 /*
- * Let the work request in ch->wqe wait for its rCxt, or a cancel for the end of the accesses to
- * memory, and let those that follow pass it.
- * Return: NHCA_FETCHED_NONE: the work request stays where it is.
+ * Put the work request in ch->wqe on ch->waiting, so that later work requests pass it.  It waits
+ * for its rCxt; a cancel may instead wait for the end of accesses to memory.
+ * Return: NHCA_FETCHED_DONE: it was put on the list; NHCA_FETCHED_NONE: it stays where it is,
+ * because it is on the list already, or because the list has no room.
  */
 static enum nhca_fetched fetch_wait(struct nhca_channel *ch)
 {
@@ -265,9 +266,9 @@ static enum nhca_fetched fetch_late(struct nhca_channel *ch, int err)
 	case -EAGAIN:
 	case -EBUSY:
 		/*
-		 * The entry is fetched again when transfers that the rCxt sends have ended in a
-		 * turn of this channel, or when a kick says that pages are released, or that no
-		 * CPU copies payload (-EAGAIN).  Peers begin nothing meanwhile (nhca_rcxt_want()).
+		 * The entry is fetched again when a turn of this channel has ended transfers that
+		 * the rCxt sends, or after a kick: pages were released, or (-EAGAIN) no CPU copies
+		 * payload any more.  Until then, peers begin no transfer (nhca_rcxt_want()).
 		 */
 		return fetch_wait(ch);
 	case -EALREADY:
@@ -367,7 +368,7 @@ static u8 fetch_request(u8 flags)
 	return flags & NHCA_RCXT_WR_FRAMES ? NHCA_RX_FRAMES_REQUEST : NHCA_RX_READ_REQUEST;
 }
 
-/* Send a read request, which the adapter of the peer answers, or its program (half-send read). */
+/* Send a read request.  The peer's adapter answers it; its program answers a half-send read. */
 static enum nhca_fetched fetch_read(struct nhca_channel *ch, struct nhca_av *av,
 				    const struct nhca_rcxt_id *id)
 {
@@ -387,7 +388,7 @@ static enum nhca_fetched fetch_read(struct nhca_channel *ch, struct nhca_av *av,
 		h.rx.offset = wr->offset;
 		h.rx.part = wr->length;
 	}
-	/* the peer's adapter does not answer, so the request for its program needs no token */
+	/* the peer's adapter does not answer a half-send read, so its request needs no token */
 	if (opcode != NHCA_RX_HALF_REQUEST)
 		h.rx.token = nhca_token_known(&ch->rd->tokens, &av->daddr, &av->saddr);
 	fetch_xmit(ch, av, &h, NULL);
@@ -432,7 +433,7 @@ static enum nhca_fetched fetch_ask(struct nhca_channel *ch, struct nhca_av *av,
 	nhca_send_hdr(ch, &h, fence ? NHCA_RX_FENCE : NHCA_RX_PROBE, wqe->chan.remote_qpn);
 	fetch_rxeth(ch, &h.rx);
 	if (fence) {
-		/* a fence has only a tid; its sizes must be valid for nhca_rxeth_fits() */
+		/* a fence uses only the tid, but the peer's nhca_rxeth_fits() also checks sizes */
 		h.rx.total = 0;
 		h.rx.segment = NHCA_RCXT_MIN_SEGMENT;
 		h.rx.notify = 0;
@@ -497,7 +498,11 @@ static enum nhca_fetched fetch_execute(struct nhca_channel *ch)
 
 	if (wqe->opcode != NHCA_WR_CH_PACKET && !nhca_check_rcxt(ch, wqe->opcode, &wqe->rcxt[0]))
 		return fetch_fail(ch, IB_WC_LOC_QP_OP_ERR, NHCA_CH_ERR_WQE);
-	/* one work request that waits for an rCxt is enough, but nothing may wait for its cancel */
+	/*
+	 * An earlier work request waits for the rCxt.  A cancel moves to ch->waiting, so that work
+	 * requests for other rCxts pass it.  Any other work request stays in the FIFO, because the
+	 * list has room for NHCA_CH_WAITING only.
+	 */
 	if (wqe->opcode != NHCA_WR_CH_PACKET && fetch_behind(ch, &id))
 		return wqe->opcode == NHCA_WR_CH_CANCEL ? fetch_wait(ch) : NHCA_FETCHED_NONE;
 	if (wqe->opcode == NHCA_WR_CH_CANCEL)
@@ -526,7 +531,7 @@ static enum nhca_fetched fetch_execute(struct nhca_channel *ch)
 /* Return: number of entries that were not fetched yet; -EPROTO: impossible producer index. */
 static int fetch_waiting(const struct nhca_channel *ch)
 {
-	/* entries from @cons to @fetched - 1 were fetched, but the write of @cons is in progress */
+	/* ch->cons may be less than ch->fetched, because the entry at ch->cons is not complete */
 	int n = nhca_ring_produced(&ch->sq, ch->cons) - (int)(ch->fetched - ch->cons);
 
 	return n < 0 ? -EPROTO : n;
@@ -547,14 +552,14 @@ static enum nhca_fetched fetch_slot(struct nhca_channel *ch, u32 index)
 		return fetch_fail(ch, IB_WC_LOC_QP_OP_ERR, NHCA_CH_ERR_WQE);
 	memcpy(wqe->data, slot->data, nhca_check_rest(wqe));
 	barrier();
-	/* the program has changed a work request that waits */
+	/* the work request has waited, and the program has changed it in the FIFO: an error */
 	if (s && (wqe->opcode != s->waits || wqe->rcxt[0].tid != s->rx.tid ||
 		  wqe->chan.local_rcxt != nhca_rcxt_id64(&s->local)))
 		return fetch_fail(ch, IB_WC_LOC_QP_OP_ERR, NHCA_CH_ERR_WQE);
 	return fetch_execute(ch);
 }
 
-/* Execute a work request that waits.  Return: NHCA_FETCHED_NONE: all have to wait longer. */
+/* Execute one work request of ch->waiting.  Return: NHCA_FETCHED_NONE: all must wait longer. */
 static enum nhca_fetched fetch_again(struct nhca_channel *ch)
 {
 	enum nhca_fetched done;

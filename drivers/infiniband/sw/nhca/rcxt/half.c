@@ -10,7 +10,7 @@
 void nhca_rcxt_not_framed(struct nhca_rcxt *rc, const struct nhca_rxeth *x)
 {
 	rc->copies--;
-	/* no other transfer can have begun during the copy, but this one may have been canceled */
+	/* during the copy, no other transfer can begin, but the transfer of @x may be canceled */
 	if ((rc->state != NHCA_RCXT_RECEIVING && rc->state != NHCA_RCXT_READING) ||
 	    rc->tid != x->tid)
 		return;
@@ -24,7 +24,7 @@ enum nhca_rcxt_verdict nhca_rcxt_ask(struct nhca_rcxt *rc, const struct nhca_rxe
 
 	if (verdict)
 		return verdict;
-	/* the engine has no packet to send: each work request of the program sends its own */
+	/* the engine has no packet to send, because each work request of the program sends one */
 	nhca_rcxt_start(rc, NHCA_RCXT_ANSWERED, x->tid, x->total, x->segment, x->notify);
 	rc->program = true;
 	rc->answers = true;
@@ -65,7 +65,7 @@ int nhca_rcxt_begin_part(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 
 	if (err)
 		return err;
 	nhca_rcxt_end(pool, rc, NHCA_RCXT_WAITING);
-	/* no packet is left to send: each work request sends its own */
+	/* the engine has no packet to send, because each work request sends one */
 	nhca_rcxt_start(rc, NHCA_RCXT_WAITING, tid, total, segment, notify);
 	rc->zcopy = zcopy;
 	rc->answers = true;

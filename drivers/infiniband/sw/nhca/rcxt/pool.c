@@ -155,7 +155,7 @@ enum nhca_rcxt_lookup nhca_rcxt_find(const struct nhca_rcxt_pool *pool, u32 chan
 	if (id->index >= pool->size)
 		return NHCA_RCXT_NO_INDEX;
 	found = &pool->rcxts[id->index];
-	/* pairs with smp_store_release() in nhca_rcxt_acquire(), which has no lock of the rCxt */
+	/* pairs with smp_store_release() in nhca_rcxt_acquire(), which does not take rCxt locks */
 	if (smp_load_acquire(&found->state) == NHCA_RCXT_FREE || found->channel != channel)
 		return NHCA_RCXT_NOT_OURS;
 	if (found->key != id->key)

@@ -105,7 +105,7 @@ enum nhca_rcxt_state {
  * @wrote:   the channel has begun a write, and nhca_rcxt_released() has not ended it:
  *           packets may refer to its pages
  * @answers: a peer has sent a request, or the channel has sent packets of a half-send write: the
- *           engine may make packets that have a copy of their payload
+ *           send engine may be copying payload to packets, so nhca_channel_release() waits for it
  * @awaited: a work request of the channel waits until no CPU copies payload: see nhca_rcxt_await()
  * @wanted:  a work request of the channel waits to begin a transfer: see nhca_rcxt_want()
  * @making:  the send engine makes packets of a third-party transfer: it reads the payload
@@ -189,7 +189,7 @@ static_assert(sizeof(struct nhca_rcxt) <= 64);
  * @head:  index of the first free rCxt; NHCA_RCXT_NONE if none is free
  * @tail:  index of the last free rCxt; NHCA_RCXT_NONE if none is free
  * @recoveries: recovery count, starts at a random value
- * @keys:  order of the keys; the counter in @keys is not used, because each rCxt has its own
+ * @keys:  order of the keys; the counter in @keys is not used, because each rCxt has a counter
  * @map_bytes: bytes of all bitmaps that are allocated; atomic
  * @map_limit: upper bound of @map_bytes
  * @users: the users of the device; the creator of the pool sets it, if channels have users
@@ -244,7 +244,7 @@ int nhca_rcxt_pool_init(struct nhca_rcxt_pool *pool, u32 size);
 void nhca_rcxt_pool_destroy(struct nhca_rcxt_pool *pool);
 
 /**
- * nhca_rcxt_acquire - give @count rCxts to a channel; after an error, none
+ * nhca_rcxt_acquire - give @count rCxts to a channel, or none if the function fails
  * @pool:    the pool
  * @channel: QPN of the channel
  * @list:    rCxts of the channel

@@ -128,7 +128,7 @@ void nhca_channel_destroy(struct nhca_channel *ch);
 void nhca_channel_set_error(struct nhca_channel *ch, enum nhca_channel_error why);
 
 /**
- * nhca_channel_acquire - acquire @count rCxts for a channel; after an error, none
+ * nhca_channel_acquire - acquire @count rCxts for a channel, or none if the function fails
  * @ch:    the channel
  * @ids:   room for @count ids; filled in as NHCA_RCXT_ID() makes them
  * @count: number of rCxts
@@ -140,7 +140,7 @@ void nhca_channel_set_error(struct nhca_channel *ch, enum nhca_channel_error why
 int nhca_channel_acquire(struct nhca_channel *ch, u64 *ids, u32 count);
 
 /**
- * nhca_channel_release - release @count rCxts of a channel; after an error, none
+ * nhca_channel_release - release @count rCxts of a channel, or none if the function fails
  * @ch:    the channel
  * @ids:   as nhca_channel_acquire() returned them
  * @count: number of ids
@@ -220,8 +220,8 @@ void nhca_channel_doorbell(struct nhca_channel *ch);
  * nhca_channel_rx - process a received packet whose opcode has NHCA_OPF_RXETH
  * @rx: the packet, decoded
  *
- * ingress/udp.c calls nhca_channel_rx() instead of nhca_transport_rx(), after a call of
- * nhca_transport_rx_end(), because transport/ may hold the lock of the previous packet's QP.
+ * ingress/udp.c calls nhca_channel_rx() instead of nhca_transport_rx().  Before this call, it calls
+ * nhca_transport_rx_end(), which releases the lock of the previous packet's QP.
  * nhca_channel_rx() looks up the channel, checks destination address, ICRC, channel key and job,
  * and processes the packet.  Several CPUs may process packets of one channel, and of one rCxt,
  * concurrently.

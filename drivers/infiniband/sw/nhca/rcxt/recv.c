@@ -265,8 +265,8 @@ static void recv_payload(struct nhca_channel *ch, struct nhca_rx *rx, bool read)
 }
 
 /*
- * Place payload of a third-party transfer.  The notice goes to the manager: its address takes the
- * place of the source address.
+ * Place payload of a third-party transfer.  recv_payload() sends the notice to the source address
+ * in @rx, so the function stores the manager's address there during the call.
  */
 static void recv_third(struct nhca_channel *ch, struct nhca_rx *rx)
 {

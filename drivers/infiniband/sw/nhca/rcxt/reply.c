@@ -176,7 +176,7 @@ static void reply_unvalidated(struct nhca_channel *ch, const struct nhca_rx *rx,
 	reply_send(ch, rx, &h, NULL);
 }
 
-/* Return: opcode of the requests that challenges of @opcode answer. */
+/* @opcode: opcode of a challenge.  Return: opcode of the request that the challenge answers. */
 static u8 reply_challenged(u8 opcode)
 {
 	switch (opcode) {
@@ -331,7 +331,7 @@ static struct nhca_sending *reply_new(struct nhca_channel *ch, const struct nhca
 
 /*
  * Apply the tid rules to a read request, or to a half-receive read request (@half).
- * @begin: false: only check whether they accept the request
+ * @begin: true: begin the transfer; false: only check whether the rules accept the request
  * Return: false if the request was dropped.
  */
 static bool reply_admit(struct nhca_channel *ch, const struct nhca_rxeth *x, bool half, bool begin)
@@ -451,7 +451,7 @@ static void third_refuse(struct nhca_channel *ch, const struct nhca_rx *rx,
 
 /*
  * Apply the tid rules to a third-party request.
- * @begin: false: only check whether they accept the request
+ * @begin: true: begin the transfer; false: only check whether the rules accept the request
  * Return: false if the request was dropped.
  */
 static bool third_admit(struct nhca_channel *ch, const struct nhca_rxeth *x, bool begin)
@@ -475,7 +475,7 @@ void nhca_reply_third(struct nhca_channel *ch, const struct nhca_rx *rx)
 	struct nhca_sending *s;
 	struct nhca_av *av;
 
-	/* only a manager that knows the rCxt and a tid that it may use gets an answer */
+	/* a request that the rCxt would not accept is dropped without an answer */
 	if (!third_admit(ch, x, false))
 		return;
 	if (!reply_validated(ch, rx)) {

@@ -101,10 +101,11 @@ static enum send_state send_state(struct nhca_channel *ch, const struct nhca_sen
 }
 
 /*
- * Record the end of a transfer in its rCxt: all packets were sent, or the notice has arrived.
- * @refused: instead, memory protection has refused the next packet.  The refusal is no error if the
+ * Record the end of a transfer in its rCxt.
+ * @refused: true: memory protection has refused the next packet.  The refusal is no error if the
  * transfer was canceled or replaced, its rCxt was released, or its notice has arrived: in these
- * cases the program may have closed the memory.
+ * cases the program may have closed the memory.  false: all packets were sent, or the notice has
+ * arrived.
  * Return: completion status: IB_WC_SUCCESS; IB_WC_LOC_PROT_ERR: @refused is an error;
  * IB_WC_WR_FLUSH_ERR: the transfer was canceled or replaced, or its rCxt was released.
  */
@@ -170,7 +171,7 @@ static void send_prepare(struct nhca_channel *ch, const struct nhca_sending *s, 
 		.hdr = h,
 		.it = bytes ? it : NULL,
 		.payload = h->rx.length,
-		/* copy answers, so that reads of peers do not delay the closing of memory */
+		/* copy answers: references for reads of peers would delay the closing of memory */
 		.copy = s->copy || s->answer,
 		.sum = h->caps & NHCA_CAP_NO_ICRC,
 	};
@@ -449,8 +450,8 @@ static u32 send_forget(struct nhca_channel *ch)
 bool nhca_send_quantum(struct nhca_channel *ch, u32 *budget)
 {
 	/*
-	 * The rest of the budget does not limit the turn: otherwise the channel that is last in a
-	 * pass would always send less than its quantum.
+	 * The rest of the budget does not limit the turn: otherwise the last channel of each pass
+	 * would send less than its quantum.
 	 */
 	int quantum = READ_ONCE(ch->quantum), left = quantum;
 	struct nhca_burst burst = {};

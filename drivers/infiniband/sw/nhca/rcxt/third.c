@@ -91,7 +91,7 @@ struct nhca_av *nhca_third_allowed(struct nhca_channel *ch, const struct nhca_rx
 	return av;
 }
 
-/* Return: true if the program still allows the target of a transfer that it has allowed before. */
+/* Return: true if the program still allows the target of a transfer whose request was accepted. */
 static bool third_still_allowed(struct nhca_channel *ch, const struct nhca_sending *s)
 {
 	bool allowed;

@@ -15,8 +15,8 @@
 /**
  * nhca_third_digest - compute a keyed hash of the constant fields of a third-party request
  * @ch: the manager's channel
- * @x:  RXETH of a request; with @mirrored, of a challenge
- * @mirrored: source and destination are exchanged
+ * @x:  RXETH of a request or of a challenge
+ * @mirrored: true: @x is that of a challenge, which has source and destination exchanged
  *
  * The hash includes both PVOs, the source's channel and rCxt, and all fields that name the target.
  * Context: any.

@@ -352,7 +352,7 @@ enum nhca_rcxt_verdict nhca_rcxt_notice(struct nhca_rcxt *rc, const struct nhca_
 	if (rc->noticed)
 		return NHCA_RCXT_DUPLICATE;
 	rc->noticed = true;
-	/* with a half-receive read, the number of its parts is in this place */
+	/* a half-receive read has rc->parts in the place of rc->noticed_by */
 	if (wanted == NHCA_RX_NOTIFY_INITIATOR)
 		rc->noticed_by = x->src_channel;
 	switch (rc->state) {
@@ -463,7 +463,7 @@ int nhca_rcxt_begin_again(struct nhca_rcxt *rc, u32 tid, u32 total, u32 segment)
 	switch (rc->state) {
 	case NHCA_RCXT_WAITING:
 		rc->state = NHCA_RCXT_SENDING;
-		/* the first packets of a half-send write refer to no pages, but these may */
+		/* packets of a half-send write refer to no pages, but repeated ones may */
 		rc->wrote = true;
 		return 0;
 	case NHCA_RCXT_SENDING:

@@ -41,9 +41,9 @@
  *                       call nhca_rcxt_copied(); read request: send the payload, then call
  *                       nhca_rcxt_sent(); notice: complete the transfer; challenge: send the
  *                       request again; fence: send a status; third-party request: as a read request
- * @NHCA_RCXT_WAIT:      payload: another CPU still copies at most one batch for the earlier
- *                       transfer; the caller must release the lock and try again, or drop the
- *                       packet.  Fence: see nhca_rcxt_fence()
+ * @NHCA_RCXT_WAIT:      payload: another CPU still copies payload of the earlier transfer (at most
+ *                       one batch), so the new transfer cannot begin; the caller must release the
+ *                       lock and try again, or drop the packet.  Fence: see nhca_rcxt_fence()
  * @NHCA_RCXT_LATER:     notice: accepted, but packets of the transfer are still being sent;
  *                       nhca_rcxt_sent() returns true when the last one was sent
  * @NHCA_RCXT_STALE:     the tid is too low, or the transfer with this tid was canceled
@@ -80,7 +80,8 @@ enum nhca_rcxt_verdict {
  *        or NHCA_RX_HALF_WRITE
  * Context: any, rCxt's lock.
  * Return: enum nhca_rcxt_verdict.  ACCEPT: the packet's bit is set and the copy is counted, so the
- * caller must call nhca_rcxt_copied(), even if the copy fails; or nhca_rcxt_not_framed().
+ * caller must call nhca_rcxt_copied(), even if the copy fails.  If the program will not get the
+ * frame of the packet, the caller calls nhca_rcxt_not_framed() instead.
  */
 enum nhca_rcxt_verdict nhca_rcxt_payload(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc,
 					 const struct nhca_rxeth *x, bool read);
@@ -91,8 +92,9 @@ enum nhca_rcxt_verdict nhca_rcxt_payload(struct nhca_rcxt_pool *pool, struct nhc
  * @x:  RXETH of the packet that was accepted
  * @n:  number of packets that follow this packet in the transfer, each with a whole segment
  * Context: any, rCxt's lock, held since the call of nhca_rcxt_payload().
- * Return: number of packets accepted: packets before the first one that was received earlier.  The
- * copy that nhca_rcxt_payload() has counted includes these packets.
+ * Return: number of packets accepted, at most @n.  The first packet that was received earlier, and
+ * the packets after it, are not accepted.  The copy that nhca_rcxt_payload() has counted includes
+ * the accepted packets.
  */
 u32 nhca_rcxt_run(struct nhca_rcxt *rc, const struct nhca_rxeth *x, u32 n);
 
@@ -103,8 +105,8 @@ u32 nhca_rcxt_run(struct nhca_rcxt *rc, const struct nhca_rxeth *x, u32 n);
  * @ok:   false: memory protection refused the payload; the transfer never completes
  * Context: any, rCxt's lock; the unlock makes the copied bytes visible to the next CPU that takes
  * the lock.
- * Return: true if the transfer is now complete; this happens once for each transfer.  The caller
- * then notifies the sides that @rc->notify names.
+ * Return: true if the transfer is now complete, which happens at most once for each transfer.  The
+ * caller then notifies the sides that @rc->notify names.
  */
 bool nhca_rcxt_copied(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, bool ok);
 
@@ -325,14 +327,16 @@ int nhca_rcxt_begin_write(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32
  * @segment: payload bytes of each packet but the last
  * @notify:  NHCA_RX_NOTIFY_*, with NHCA_RX_NOTIFY_INITIATOR
  * @cookie:  wr_id of the work request; that of the packet that begins the write is kept
- * @zcopy:   nhca_zcopy_seq(): earlier writes of the rCxt have no zero-copy reference beyond it
+ * @zcopy:   nhca_zcopy_seq(): no zero-copy reference of an earlier write on the rCxt has a higher
+ *           number
  *
  * The packet has a copy of its payload.  Other packets of the same write may be retransmitted from
  * job memory (nhca_rcxt_begin_again()).
  * Context: any, rCxt's lock.
  * Return: 0: the caller sends the packet; the rCxt is WAITING for the notice, or SENDING;
- * -EALREADY: the write is complete; -EINVAL: also: the sizes differ from those of the write, the
- * write with this tid was canceled, or the rCxt has another transfer with this tid; other errors as
+ * -EALREADY: the notice has arrived, so the peer has all bytes; -EINVAL: as
+ * nhca_rcxt_begin_write(), or the sizes differ from those of the write, or the write with this tid
+ * was canceled, or the rCxt has another transfer with this tid; other errors as
  * nhca_rcxt_begin_write().
  */
 int nhca_rcxt_begin_part(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 tid, u32 total,
@@ -464,7 +468,8 @@ int nhca_rcxt_move_again(struct nhca_rcxt *rc, struct nhca_rxeth *x, u64 digest)
  * @rc:  the rCxt
  * @tid: tid of the transfer
  *
- * The send engine calls the function at least once for each NHCA_CH_STRETCH packets.
+ * The send engine calls the function at least once for each NHCA_CH_STRETCH packets, so it makes
+ * at most this number of packets after a transfer was canceled.
  * Context: any, rCxt's lock.
  * Return: false if all packets were sent, or the transfer was canceled or replaced.
  */
@@ -525,8 +530,8 @@ static inline bool nhca_rcxt_no_copies(const struct nhca_rcxt *rc)
  * nhca_rcxt_await - let a work request of the channel wait until no CPU copies payload for an rCxt
  * @rc: the rCxt.  If a CPU copies, @rc->awaited is set until nhca_rcxt_awaited() returns true
  *
- * The send engine must not wait in place: with PREEMPT_RT it may have preempted the task that
- * copies.
+ * The send engine must not spin until the copies end, because with PREEMPT_RT it may have preempted
+ * the task that copies.
  * Context: the channel's turn, rCxt's lock.
  */
 static inline void nhca_rcxt_await(struct nhca_rcxt *rc)
@@ -539,12 +544,13 @@ static inline void nhca_rcxt_await(struct nhca_rcxt *rc)
  * @rc:  the rCxt
  * @err: result of one of the functions nhca_rcxt_begin_*(), or of nhca_rcxt_move_again()
  *
- * The wait (-EBUSY, -EAGAIN) must have an end, whatever peers do: the rCxt accepts no further
- * request, and payload of no further transfer, until the work request has begun or failed.  What
- * the rCxt has accepted before goes on: one read, or NHCA_RCXT_PARTS requests of a transfer, or one
- * write.  A half-receive write or read does not go on, because the number of its copies has no
- * limit: a packet that gets no frame may be copied again.  Meanwhile, work requests for other rCxts
- * pass the one that waits (NHCA_CH_WAITING), and so does what follows its cancel.
+ * The wait (-EBUSY, -EAGAIN) must have an end, whatever peers do.  So the rCxt accepts no further
+ * request, and payload of no further transfer, until the work request has begun or failed.  The
+ * transfer that the rCxt has accepted before continues: one read, up to NHCA_RCXT_PARTS requests of
+ * a transfer, or one write.  But payload of a half-receive write or read is dropped, because the
+ * number of its copies has no limit: a packet that gets no frame may be copied again.  Meanwhile,
+ * work requests for other rCxts pass the work request that waits, and also pass a cancel of it
+ * (nhca_channel.waiting).
  * Context: the channel's turn, rCxt's lock.
  */
 static inline void nhca_rcxt_want(struct nhca_rcxt *rc, int err)
