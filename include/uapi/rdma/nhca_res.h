@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: ((GPL-2.0 WITH Linux-syscall-note) OR Linux-OpenIB) */
 /*
  * Raw contexts of objects (RDMA_NLDEV_ATTR_RES_RAW), which `rdma resource show -r` dumps: a
- * snapshot of the driver's state, in host byte order.  `rdma resource show -dd` shows the fields
- * by name, except oldest_wr_id of a queue pair, and keys, addresses and PVO of a region.
+ * snapshot of the driver's state, in host byte order.  `rdma resource show -dd` shows the fields by
+ * name, except fields that the RDMA core shows for each driver (for example the QPN), oldest_wr_id
+ * of a queue pair, and lkey, va, length and pvo of a region.
  *
  * The first field of each context is @size, the length of the context in bytes.  Later drivers
  * append fields and never move an existing one.  A reader must not read more than @size bytes.

@@ -170,8 +170,8 @@ enum nhca_channel_target_attrs {
 
 /*
  * Method of UVERBS_OBJECT_DEVICE.  NHCA_METHOD_DEVICE_RECOVER: move all channels of the device to
- * the error state (NHCA_CH_ERR_RECOVERED) and release their rCxts.  Later, the device drops packets
- * to these rCxts.  RESP_COUNT __u32: the new recovery count.  EPERM: the process does not have
+ * the error state (NHCA_CH_ERR_RECOVERED) and release their rCxts.  From then on, the device drops
+ * packets to these channels.  RESP_COUNT __u32: the new recovery count.  EPERM: the process lacks
  * CAP_NET_ADMIN in the user namespace that owns the network namespace of the netdev.
  */
 enum nhca_device_methods {

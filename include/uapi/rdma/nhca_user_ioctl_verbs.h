@@ -66,9 +66,9 @@ struct nhca_channel_target {
  * @NHCA_CH_DROP_FIFO:     a packet of NHCA_WR_CH_PACKET, of NHCA_RCXT_WR_FRAMES, a request of
  *                         NHCA_RCXT_WR_PROGRAM, or a status: the receive FIFO is full, or the
  *                         channel has no receive FIFO
- * @NHCA_CH_DROP_CQ:       completions that were lost because a CQ was full.  The packet of a lost
- *                         completion of NHCA_FRAME_WRITE, NHCA_FRAME_READ or NHCA_FRAME_REQUEST
- *                         counts as not received
+ * @NHCA_CH_DROP_CQ:       completions that were lost because a CQ was full.  If the completion of a
+ *                         frame NHCA_FRAME_WRITE, NHCA_FRAME_READ or NHCA_FRAME_REQUEST is lost,
+ *                         the packet in this frame counts as not received
  * @NHCA_CH_DROP_KEY:      wrong channel key
  * @NHCA_CH_DROP_JOB:      packet of another job
  * @NHCA_CH_DROP_NO_RCXT:  the channel does not own the rCxt; it may have released the rCxt
@@ -92,8 +92,8 @@ struct nhca_channel_target {
  * @NHCA_CH_DROP_SEGMENT:  read request or third-party request: its segment exceeds what this host
  *                         can send
  * @NHCA_CH_FENCED:        transfers that a fence of a peer canceled
- * @NHCA_CH_CHALLENGED:    read requests, third-party requests, and probes whose answer has a
- *                         bitmap, that had no valid token
+ * @NHCA_CH_CHALLENGED:    requests without a valid token: read requests, third-party requests, and
+ *                         probes whose answer would have a bitmap
  * @NHCA_CH_DROP_TARGET:   third-party requests whose target the program has not allowed, and
  *                         third-party transfers that ended because the program revoked the target
  * @NHCA_CH_DROP_MANAGER:  third-party payload whose manager has an impossible GID
@@ -192,7 +192,7 @@ struct nhca_channel_info {
  * @kind:   NHCA_REG_MR_MEMORY: memory of the process, and the other fields are 0.
  *          NHCA_REG_MR_DIRECT (NHCA_FEATURE_DIRECT): a part of a file or block device, whose
  *          length, iova and rights are those of the core's command; the command's start is ignored
- * @fd:     file descriptor, open for reading; with a right to write, for writing as well
+ * @fd:     file descriptor, open for reading; if the region has a right to write, also for writing
  * @offset: first byte in the file
  * @pool:   number of the pool: NHCA_ATTR_DIRECT_POOL_ALLOC_RESP_NUMBER
  * @depth:  bytes that an operation reads from the disk in advance; 0: the default
@@ -273,11 +273,12 @@ struct nhca_direct_info {
  *                    slot has no watch
  * @NHCA_WATCH_SAME:  no page of the range has changed since NHCA_METHOD_WATCH_ADD
  *
- * The kernel stores CHANGED before it changes which page an address of the range maps, or what the
- * process may do with it, so before the system call that causes the change returns: munmap(),
- * mremap(), mmap() over the range, mprotect(), madvise(), truncation of a file.  It may also store
- * CHANGED without a change.  fork() is no change.  A process that adds a watch, then registers the
- * range, and then finds SAME, has registered the pages that the range maps.
+ * The kernel stores CHANGED before it changes which page an address of the range maps, or the
+ * rights of the process to this page.  So the word is CHANGED when the system call that causes the
+ * change returns: munmap(), mremap(), mmap() over the range, mprotect(), madvise(), truncation of a
+ * file.  The kernel may also store CHANGED without a change.  fork() is no change.  If a process
+ * adds a watch, then registers the range, and then reads SAME, the registered pages are those that
+ * the range maps.
  */
 enum nhca_watch {
 	NHCA_WATCH_CHANGED	= 0,
@@ -316,7 +317,8 @@ enum nhca_frame_kind {
 
 /**
  * struct nhca_frame_request - nhca_frame.data of NHCA_FRAME_REQUEST
- * @remote_pvo: nhca_rcxt_wr.remote_pvo of the reader: what the reader asks for
+ * @remote_pvo: nhca_rcxt_wr.remote_pvo of the reader: any value, by which the reader says what it
+ *              wants to read
  * @reply_pvo:  PVO of the transfer's first byte at the reader
  */
 struct nhca_frame_request {

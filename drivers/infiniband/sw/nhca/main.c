@@ -433,7 +433,7 @@ static void nhca_dev_describe(struct nhca_dev *dev, const char *name)
 	scnprintf(ibdev->node_desc, sizeof(ibdev->node_desc), "%s %s",
 		  init_utsname()->nodename, name);
 	ibdev->driver_def = nhca_uapi_defs;
-	/* The other commands that the core does not enable are not needed: rings replace them. */
+	/* User space needs no other command that the core does not enable: it uses the rings. */
 	ibdev->uverbs_cmd_mask |= BIT_ULL(IB_USER_VERBS_CMD_REQ_NOTIFY_CQ);
 }
 
@@ -678,7 +678,7 @@ err_icrc:
 
 static void __exit nhca_exit(void)
 {
-	/* Order: no device can be added; then unregister all devices; then end netdev events. */
+	/* First prevent new devices, then unregister all devices, then end netdev events. */
 	rdma_link_unregister(&nhca_link_ops);
 	nhca_addr_unnotify();
 	ib_unregister_driver(nhca_driver_id);

@@ -99,7 +99,7 @@ struct nhca_txq;
  * @all:      entry in the list of all devices (verbs/guid.c)
  * @list:     entry in the namespace's list of devices (net/sockets.c)
  * @gids:     work item that adds the GIDs of new addresses (main.c); while it is queued it has a
- *            reference to the device (ib_device_put())
+ *            reference to the device, which it releases with ib_device_put()
  * @users:    what each user has of the device: objects of each kind, device memory, deferred
  *            packets, packets in the network stack, rCxts (user.c)
  * @ah_ids:   map of AH numbers to struct nhca_av; its lock disables interrupts; read under RCU
@@ -120,8 +120,8 @@ struct nhca_txq;
  * @counters: per-CPU counters; a QP that is bound to an rdma counter counts in that counter instead
  * @stats:    map of rdma counter numbers to their per-CPU counters (verbs/counter.c); its lock is
  *            held while a counter is read, so that the counter is not freed during the read
- * @zcopy_deadline: jiffies until which the waits of a removal may last; 0: there was no
- *            such wait (memory/pageref.c)
+ * @zcopy_deadline: jiffies until which waits for zero-copy references may last while the device is
+ *            removed; 0: there was no such wait (memory/pageref.c)
  * @ended:    sums of the rdma counters that no longer exist; owned; under the lock of @stats
  */
 struct nhca_dev {

@@ -216,8 +216,8 @@ void nhca_user_put(struct nhca_user *user)
 }
 
 /*
- * Both loops check before they add.  A request that is refused must not count, not even for a
- * moment: it could make a concurrent request of another user fail.
+ * Both loops check before they add.  A request that is refused must not count in @all, not even for
+ * a moment, because it could make a concurrent request of another user fail.
  */
 int nhca_share_charge(long size, atomic_long_t *mine, atomic_long_t *all, long n)
 {

@@ -4,8 +4,8 @@
  * its users share.  This file has the record of a user, and counts and limits how much of each pool
  * a user has.
  *
- * A user is a uid, but all uids of a user's own user namespaces are that user:
- * nhca_user_of_cred().
+ * A user is identified by a uid.  The uids in user namespaces that the user has created count as
+ * the same user (nhca_user_of_cred()).
  */
 #ifndef NHCA_USER_H
 #define NHCA_USER_H
@@ -122,8 +122,8 @@ struct nhca_user {
 extern struct nhca_users nhca_host_users;
 
 /*
- * elements of a pool that each user may have even with a small nhca_user_share: one table of TCEs
- * for each of the three sizes of pages, and another one
+ * elements of a pool that each user may have even with a small nhca_user_share; enough for one
+ * table of TCEs for each of the three page sizes, and one more table
  */
 #define NHCA_SHARE_MIN		4L
 
@@ -168,11 +168,11 @@ void nhca_users_destroy(struct nhca_users *users);
  * nhca_user_of_cred - find the user who is charged for what a task takes
  * @cred: credentials of the task
  *
- * A user may have many uids: those that /etc/subuid permits to the user's own user namespaces.
- * The function reads the owners of the nested user namespaces that @cred is in, beginning with the
- * outermost.  The user is the first owner who is not root of the host.  Without such an owner, the
- * user is the real
- * uid; root of the host creates user namespaces for containers, whose uids are users of their own.
+ * In a user namespace that a user has created, processes may have many uids, which /etc/subuid
+ * permits.  The function charges all of them to the creator: it reads the owners of the nested user
+ * namespaces that @cred is in, beginning with the outermost, and returns the first owner who is not
+ * root of the host.  Without such an owner, it returns the real uid.  Root of the host creates user
+ * namespaces for containers, so each uid in such a container is a separate user.
  * Context: any.
  * Return: the uid.
  */
@@ -254,7 +254,7 @@ int nhca_pool_charge(struct nhca_users *users, struct nhca_user *user, enum nhca
 
 /**
  * nhca_verb_error - get the error of a verb from an error of nhca_pool_charge()
- * @err: the error, or another one, or 0
+ * @err: error of nhca_pool_charge(), another errno, or 0
  *
  * A verb that other providers have as well fails with -ENOMEM, whether the limit of the user or
  * that of the device is reached, because programs expect -ENOMEM.  Resources that only nhca has

@@ -56,7 +56,7 @@ enum nhca_counter {
 	NHCA_CNT_RETRY_EXCEEDED,
 	NHCA_CNT_RNR_RETRY_EXCEEDED,
 	NHCA_CNT_RETRANSMIT_PKTS,
-	NHCA_CNT_PAGE_RETRY,		/* request repeated: response buffer was not in memory */
+	NHCA_CNT_PAGE_RETRY,		/* request repeated: response waits for a page or a disk */
 	NHCA_CNT_SENDS,			/* SENDs that completed with success */
 	NHCA_CNT_RECVS,			/* receives that completed with success */
 	NHCA_CNT_WRITE_REQUESTS,	/* this and the next two: executed requests of peers */
@@ -78,7 +78,7 @@ enum nhca_counter {
 	NHCA_CNT_DIRECT_BEGUN,		/* I/O requests that have begun */
 	NHCA_CNT_DIRECT_ENDED,		/* I/O requests that have ended */
 	NHCA_CNT_DIRECT_BLOCKS,		/* blocks of the requests that have begun */
-	NHCA_CNT_DIRECT_EDGES,		/* requests that have read a part of a block to change it */
+	NHCA_CNT_DIRECT_EDGES,		/* reads of a unit that an operation writes only in part */
 	NHCA_CNT_DIRECT_AGAIN,		/* requests that the file system could not begin */
 	NHCA_CNT_DIRECT_ERRORS,		/* requests that have failed or were too short */
 	NHCA_CNT_DIRECT_READ_BYTES,

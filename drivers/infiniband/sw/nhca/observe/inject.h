@@ -22,7 +22,7 @@ struct seq_file;
 DECLARE_STATIC_KEY_FALSE(nhca_inject_key);
 
 /*
- * Places that examine single packets. A device with a rule for one of these places uses no batches,
+ * Places where rules examine each packet. A device with a rule for one of them uses no batches,
  * no zero-copy, no same-host path and no piggybacked ACKs.
  */
 #define NHCA_AT_PACKETS	(BIT(NHCA_AT_SEND) | BIT(NHCA_AT_RECEIVE) | BIT(NHCA_AT_REQUEST) | \

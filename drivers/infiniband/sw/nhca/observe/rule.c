@@ -116,7 +116,7 @@ static void opcode_word(const struct nhca_opinfo *info, char *word)
 	word[i] = '\0';
 }
 
-/* Return: true if @name is the opcode's, with or without its service: ud_send_only, send_only. */
+/* Return: true if @name names the opcode, with or without the service: ud_send_only, send_only. */
 static bool opcode_is(const struct nhca_opinfo *info, const char *name)
 {
 	char word[NHCA_OPCODE_NAME];

@@ -14,7 +14,7 @@
 #include "arm.h"
 #include "cq.h"
 
-/* CQs of nhca_cq_serve_xrc(), of all devices; the mutex also keeps them from being destroyed */
+/* CQs of nhca_cq_serve_xrc(), of all devices; nhca_cq_stop() takes the mutex to remove a CQ */
 static LIST_HEAD(xrc_cqs);
 static DEFINE_MUTEX(xrc_mutex);
 
@@ -194,7 +194,7 @@ void nhca_cq_stop(struct nhca_cq *cq)
 	spin_unlock_irq(&cq->lock);
 	hrtimer_cancel(&cq->timer);
 	nhca_bh_kill(&cq->event);
-	/* no SRQ uses the CQ any more, so it does not enter the list now */
+	/* no SRQ uses the CQ any more, so nhca_cq_serve_xrc() does not add the CQ now */
 	if (!list_empty(&cq->xrc)) {
 		mutex_lock(&xrc_mutex);
 		list_del_init(&cq->xrc);
@@ -221,7 +221,7 @@ static bool cq_full(struct nhca_cq *cq, const struct nhca_cqe *cqe)
 	lockdep_assert_held(&cq->lock);
 	/*
 	 * With an impossible consumer index the ring counts as full.  So a hostile consumer only
-	 * loses completions of its own.
+	 * loses its own completions.
 	 */
 	if (unlikely(cq->prod - cq_cons(cq) >= nhca_ring_entries(&cq->ring)))
 		return true;

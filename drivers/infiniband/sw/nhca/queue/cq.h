@@ -195,7 +195,7 @@ void nhca_cq_forget_qp(struct nhca_cq *cq, struct ib_qp *ibqp);
 
 /**
  * nhca_cq_serve_xrc - record that XRC targets post to a CQ, as the CQ of their SRQs
- * @cq: a kernel consumer's CQ, until nhca_cq_stop()
+ * @cq: a kernel consumer's CQ; nhca_cq_stop() ends the record
  *
  * An XRC target has no CQ, and its completions are in the CQs of all SRQs that its requests have
  * named.  An SRQ may be destroyed before the QP, but its CQ and the completions there stay.

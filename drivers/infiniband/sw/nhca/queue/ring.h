@@ -118,7 +118,7 @@ struct nhca_ucontext {
 };
 
 /**
- * nhca_uobject_owner - find the process that a wait for zero-copy references is for
+ * nhca_uobject_owner - find the process for whose zero-copy references a caller waits
  * @uobject: uobject of the QP, channel or memory for whose references the caller waits; or NULL
  * Context: any.
  * Return: the owner for nhca_pageref_wait(); NULL: a kernel consumer.

@@ -142,8 +142,8 @@ void nhca_rwq_move_start(struct nhca_rwq *q, struct nhca_rwq_move *m, struct nhc
  * nhca_rwq_move_start().
  * Return: 0: the queue has the new ring; -EAGAIN: the caller has to call the function again;
  * -EINVAL: the new ring is too small for the posted requests, or user space has stored an
- * impossible producer index; -EBUSY: @m->budget is used up, because user space changes its producer
- * index all the time.
+ * impossible producer index; -EBUSY: @m->budget is used up, because user space has changed its
+ * producer index again and again.
  */
 int nhca_rwq_move_step(struct nhca_rwq *q, struct nhca_rwq_move *m);
 

@@ -240,7 +240,7 @@ void *nhca_shared_alloc(struct nhca_ucontext *uc, size_t size, struct nhca_users
 	sm = shared_new(size, users, users ? uc->user : NULL);
 	if (IS_ERR(sm))
 		return ERR_CAST(sm);
-	/* before the entry exists, because a process can guess its offset */
+	/* set before the mmap entry exists, because a process can guess the offset of the entry */
 	sm->read_only = read_only;
 	sm->mem = shared_pages(size);
 	if (!sm->mem || rdma_user_mmap_entry_insert(&uc->ibuc, &sm->entry, size)) {
@@ -260,7 +260,7 @@ int nhca_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 	int err = -EPERM;
 
 	mmap_assert_write_locked(vma->vm_mm);
-	/* The function refuses private mappings, and any size but the size of the memory. */
+	/* This call refuses private mappings, and mappings that are not as long as the memory. */
 	entry = rdma_user_mmap_entry_get(ibuc, vma);
 	if (!entry)
 		return -EINVAL;

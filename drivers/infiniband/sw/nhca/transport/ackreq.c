@@ -76,8 +76,9 @@ bool nhca_sq_ackreq(struct nhca_qp *qp)
 		break;
 	}
 	/*
-	 * If the attribute timeout is 0, start the timer to try again.  After -EAGAIN the requester
-	 * runs when the payload is in memory.
+	 * No packet with AckReq was sent, so another try is needed.  If the attribute timeout is 0,
+	 * the local ACK timer does not run: start it.  After -EAGAIN the requester runs when the
+	 * payload is in memory.
 	 */
 	if (err && err != -ENOENT && err != -EAGAIN && !qp->attr.timeout)
 		nhca_sq_unsent(qp);

@@ -74,7 +74,7 @@ static __always_inline void nhca_swr_retire(struct nhca_qp *qp, struct nhca_swr 
 
 	nhca_swr_free(sq, swr);
 
-	/* free the entry before the consumer can see the completion */
+	/* first free the entry, so that a consumer that polls the completion can post again */
 	nhca_ring_release(&sq->ring, ++sq->cons);
 	if (tell)
 		nhca_post_cqe(qp, qp->ibqp.send_cq, &cqe, false);
@@ -288,7 +288,7 @@ void nhca_rq_flush(struct nhca_qp *qp)
 
 	/* from now on user space rings a doorbell for receives (NHCA_RING_F_NEED_DOORBELL) */
 	WRITE_ONCE(rq->wq.ring.hdr->flags, NHCA_RING_F_NEED_DOORBELL);
-	/* pairs with the fence in wants_doorbell() of libnhca: post an entry, then read the flag */
+	/* pairs with the fence in wants_doorbell() of libnhca, which posts, then reads the flag */
 	smp_mb();
 	/* for the reason of the budget see nhca_sq_flush() */
 	for (budget = NHCA_BUDGET; budget; budget--) {

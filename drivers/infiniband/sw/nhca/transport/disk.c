@@ -3,9 +3,9 @@
  * Requesters and responders whose bytes go to a disk.
  *
  * The bytes of a verified packet are first copied to blocks of a backing (memory/backing.h), and
- * then handed over to the backing by nhca_iter_placed().  For some regions the last packet of an
- * operation waits until the disk has the bytes.  A responder defers this packet (deferral.c), and a
- * requester treats the packet as lost and requests it again.
+ * then handed over to the backing by nhca_iter_placed().  For a region with NHCA_DIRECT_SYNC, the
+ * last packet of an operation waits until the disk has the bytes.  A responder defers this packet
+ * (deferral.c).  A requester treats the packet as lost and requests it again.
  */
 #include "disk.h"
 #include "engine.h"

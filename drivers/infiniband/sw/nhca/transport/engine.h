@@ -219,7 +219,7 @@ void nhca_qp_flush(struct nhca_qp *qp);
  * nhca_pace_waits - check whether the next packet has to wait; then a timer will kick the QP
  * nhca_pace_active - check whether the timer of nhca_pace_waits() runs
  * nhca_pace_sent - count @bytes of payload that were sent
- * @qp: the QP; the functions without it have its rate limiter
+ * @qp: the QP; functions without this parameter get the rate limiter of the QP
  * Context: alloc and free: process, no lock held.
  * Return: alloc: NULL if there is no memory; waits: the packet has to wait; active: the timer runs.
  */
@@ -409,10 +409,11 @@ static inline bool nhca_peer_same_host(const struct nhca_qp *qp)
 /* ---- loop.c: Context is sq.lock held, RCU read side, unless stated ---- */
 
 /**
- * nhca_loop_expired - check whether packets have to pass before the same-host path is used
- * @qp: the QP that has received packets
+ * nhca_loop_expired - check whether the permission to use the same-host path has expired
+ * @qp: the QP that receives by the path
  * Context: any.
- * Return: true if the last packet that allowed the same-host path to @qp is too long ago.
+ * Return: true if the last packet to @qp that allowed the path came too long ago, so that packets
+ * must be sent until another packet allows the path.
  */
 static inline bool nhca_loop_expired(const struct nhca_qp *qp)
 {

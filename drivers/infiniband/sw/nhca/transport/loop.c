@@ -131,7 +131,7 @@ static __always_inline bool nhca_loop_waits(const struct nhca_rq *rq)
 	return !list_empty(&rq->deferred) || nhca_fault_waiting(rq->fault);
 }
 
-/* Return: true if @peer expects the PSN @psn, and would execute this packet without a wait. */
+/* Return: true if @peer expects @psn, and would execute a packet with this PSN without a wait. */
 static bool nhca_loop_takes(struct nhca_qp *peer, u32 psn)
 {
 	const struct nhca_rq *rq = &peer->rq;
@@ -250,7 +250,7 @@ static u32 nhca_loop_message(struct nhca_qp *qp, struct nhca_swr *swr, struct nh
 		return npsn;
 	}
 	if (verdict == NHCA_DROPPED && !peer->rq.nak_due)
-		/* if memory is not present, or the payload's key is wrong, packets are used */
+		/* memory is not present, or the payload's key is wrong: send packets instead */
 		return 0;
 	nhca_loop_refused(qp, swr, peer);
 	return npsn;

@@ -3,8 +3,8 @@
  * Rate limits: a QP sends requests no faster than the rate that its consumer has set.  At this rate
  * each packet takes a time that is proportional to its payload.  nhca_pace.busy is the time at
  * which all packets sent so far would have left at this rate.  If this time is more than
- * NHCA_PACE_AHEAD from now, the next packet waits.  When it is only half of NHCA_PACE_AHEAD from
- * now, a timer kicks the QP.
+ * NHCA_PACE_AHEAD from now, the next packet waits, until the time is only half of NHCA_PACE_AHEAD
+ * from now; then a timer kicks the QP.
  */
 #include <linux/hrtimer.h>
 #include <linux/math64.h>

@@ -107,12 +107,13 @@ bool nhca_piggyback_waits(struct nhca_qp *qp, bool may_reply)
 	u32 psns = nhca_piggyback_count(piggyback, qp->rq.psn);
 
 	lockdep_assert_held(&qp->rq.lock);
-	/*
-	 * A peer that sends a request before its previous request is acknowledged does not wait for
-	 * an ACK, so the time until the reply counts from the newest request.
-	 */
+	/* the previous request got no quick reply; if an ACK waits, the timer counts this */
 	if (req_at && now - req_at > nhca_piggyback_rtt(qp) && !atomic_read(&piggyback->pending))
 		nhca_piggyback_late(piggyback, false);
+	/*
+	 * The time until the reply counts from the newest request, because a peer that sends a
+	 * request before its previous one is acknowledged does not wait for an ACK.
+	 */
 	WRITE_ONCE(piggyback->req_at, now);
 	/* with fault injection no ACK waits, so that the packets do not depend on reply times */
 	if (!may_reply || psns > NHCA_PIGGYBACK_PSNS ||

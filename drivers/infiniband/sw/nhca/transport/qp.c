@@ -315,8 +315,9 @@ err_beside:
 }
 
 /*
- * An XRC initiator has no receive CQ, an XRC target has no CQ.  A process cannot name SRQs of the
- * kernel, so no XRC target of a process has completions that point to the QP.
+ * Remove the completions of a QP from CQs of kernel consumers, because these completions point to
+ * the QP.  An XRC initiator has no receive CQ.  An XRC target has no CQ; it posts to the CQs of its
+ * SRQs.  A process cannot name SRQs of the kernel, so only XRC targets of the kernel need the call.
  */
 static void nhca_qp_forget_completions(struct nhca_qp *qp)
 {
@@ -609,7 +610,7 @@ int nhca_qp_modify(struct nhca_qp *qp, enum ib_qp_state new,
 		err = -EINVAL;
 		goto unlock;
 	}
-	/* the consumer must try again later, because the READs of its peer go on in SQD */
+	/* responses are due, as the peer may send READs also in SQD: the caller tries again */
 	if ((mask & IB_QP_MAX_DEST_RD_ATOMIC) && nhca_rq_res_in_use(qp, attr->max_dest_rd_atomic)) {
 		err = -EBUSY;
 		goto unlock;

@@ -328,7 +328,8 @@ struct nhca_rq {
  * @needed:  an ACK may wait for a reply only if @quick is at least @needed
  * @good:    number of quick replies since @needed changed
  * @base:    PSN before which everything is acknowledged; rq.lock protects it
- * @last:    value that @base gets when the newest ACK was sent; rq.lock protects it
+ * @last:    expected PSN when the newest ACK became due; @base gets this value when the ACK has
+ *           been sent; rq.lock protects it
  * @timer:   sends an ACK that has waited too long
  * @rest:    work item that continues READ responses after a pass has used up its budget
  * @qp:      the queue pair
@@ -361,11 +362,12 @@ struct nhca_piggyback {
  * @rnr_retry:   number of retries after an RNR NAK; 7: no limit
  * @min_rnr_timer: delay that RNR NAKs of this QP request, as encoded in the AETH
  * @max_rd_atomic: number of outstanding READs, atomics, FLUSHes and ATOMIC WRITEs
- * @max_dest_rd_atomic: the same for those of the peer
+ * @max_dest_rd_atomic: number of outstanding READs, atomics, FLUSHes and ATOMIC WRITEs of the peer
  * @en_sqd_async_notify: raise IB_EVENT_SQ_DRAINED when the QP has drained in SQD
  *
- * It has only some members of struct ib_qp_attr, because there may be very many QPs.
- * nhca_query_qp() computes the other attributes from other members of struct nhca_qp.
+ * The struct does not have all members of struct ib_qp_attr, because there may be very many QPs, so
+ * the struct must be small.  nhca_query_qp() computes the other attributes from other members of
+ * struct nhca_qp.
  */
 struct nhca_qp_attr {
 	u32 qkey;

@@ -26,8 +26,9 @@ static void nhca_resp_hdr(const struct nhca_qp *qp, struct nhca_hdr *h, u8 opcod
 
 /*
  * The data of a READ is copied and not sent by zero-copy reference: the key may be closed at any
- * time, and the operation that closes the key cannot wait until the stack has sent the pages.  If
- * nhca_resp_zcopy() returns true, the caller sets @tx->copy to false.
+ * time, and the operation that closes the key cannot wait until the stack has sent the pages.  Only
+ * if nhca_resp_zcopy() returns true, the caller sets @tx->copy to false: then only a
+ * deregistration, which waits for packets, can close the key (nhca_iter_ahead()).
  */
 static void nhca_resp_tx(struct nhca_qp *qp, struct nhca_burst *burst, struct nhca_hdr *h,
 			 struct nhca_iter *it, u32 payload, u32 ahead, struct nhca_tx *tx)

@@ -334,8 +334,8 @@ static u32 nhca_middle_bytes(const struct nhca_rx *rx, u32 max)
 
 /*
  * Place the packets of the batch that continue @rx in the middle of a message.
- * Return: number of packets placed.  The caller handles the next packet of the batch, if there is
- * one, alone, because it differs or has an error.
+ * Return: number of packets placed.  If the batch has more packets, the caller handles the next one
+ * as a single packet.
  */
 static u32 nhca_execute_middle(struct nhca_qp *qp, struct nhca_rx *rx)
 {

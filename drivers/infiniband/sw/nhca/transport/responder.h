@@ -51,7 +51,7 @@ void nhca_defer_drop(struct nhca_qp *qp);
  * nhca_rq_reach - compute the largest distance of an outstanding request from the expected PSN
  * @qp: the QP
  *
- * This is the number of packets that the peer may have in flight.  A request at a larger distance
+ * The distance is the number of packets that the peer may have in flight.  A request farther away
  * causes no NAK.  A NAK makes the peer go back and shrink its window, so a host that only guesses
  * PSNs should not be able to cause a NAK.
  * Context: any.

@@ -111,8 +111,8 @@ int nhca_counter_dealloc(struct rdma_counter *counter)
 	struct nhca_counters __percpu *counters;
 
 	/*
-	 * No QP counts in these counters any more, and readers hold the lock: so after the erase
-	 * nobody accesses the counters.
+	 * No QP counts in these counters any more, and readers hold the lock.  So no code accesses
+	 * the counters after the erase.
 	 */
 	xa_lock(&dev->stats);
 	counters = entry_counters(__xa_erase(&dev->stats, counter->id));

@@ -146,8 +146,8 @@ int nhca_add_gid(const struct ib_gid_attr *attr, void **context)
 	ifindex = ndev ? ndev->ifindex : 0;
 	/*
 	 * The core offers the addresses of all netdevs above the device's netdev, also if such a
-	 * netdev is in another network namespace.  There the device has no sockets and no routes,
-	 * so it cannot use these addresses.
+	 * netdev is in another network namespace.  In that namespace the device has no sockets and
+	 * no routes, so it cannot use these addresses.
 	 */
 	if (ndev && !net_eq(dev_net(ndev), nhca_net_ns(dev->nn))) {
 		foreign = true;

@@ -88,8 +88,8 @@ int nhca_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 /*
  * Exchange the ring of the SRQ for @ring.
  * Return: 0: @ring is the old ring now; -EINVAL: @ring is too small for the posted requests, or
- * user space has stored an impossible producer index; -EBUSY: user space changes its producer index
- * all the time; -EINTR: the process was killed.
+ * user space has stored an impossible producer index; -EBUSY: user space has changed its producer
+ * index again and again; -EINTR: the process was killed.
  */
 static int nhca_srq_swap(struct nhca_srq *srq, struct nhca_ring *ring)
 {
