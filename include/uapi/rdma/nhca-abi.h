@@ -8,12 +8,11 @@
  * once and checks the copy.
  *
  * Later versions of this header add definitions and never change an existing one.  Commands and
- * responses get new fields at the end, and reserved fields get a meaning.  Both sides accept a
+ * responses get new fields at the end, and reserved fields may get a meaning.  Both sides accept a
  * command or response that is shorter or longer than the struct in their version of this header:
  * missing fields are 0, and fields of a command that the kernel does not know must be 0.  A command
  * must only be long enough for its mandatory fields.  Structs within other structs or rings never
- * grow.
- * Documentation/abi.rst has the rules.
+ * grow.  Documentation/abi.rst has the rules.
  */
 #ifndef RDMA_NHCA_ABI_H
 #define RDMA_NHCA_ABI_H
@@ -49,9 +48,8 @@
  * @pad1:  puts @flags into another cache line than @cons
  * @pad2:  pads the header to NHCA_RING_HDR_SIZE bytes
  *
- * SQ, RQ and SRQ: user space owns @prod, the kernel owns @cons.
- * CQ: the kernel owns @prod, user space owns @cons.
- * Entry i of the ring is in slot (i & (entries - 1)); prod - cons is the number
+ * SQ, RQ and SRQ: user space owns @prod, the kernel owns @cons.  CQ: the kernel owns @prod, user
+ * space owns @cons.  Entry i of the ring is in slot (i & (entries - 1)); prod - cons is the number
  * of entries in use and never exceeds the number of slots.
  *
  * The kernel advances @cons of an SQ past a work request when the request is complete (not when
@@ -150,7 +148,7 @@ enum nhca_wr_opcode {
 #define NHCA_NOTIFY_INITIATOR	(1u << 0)
 #define NHCA_NOTIFY_TARGET	(1u << 1)
 
-/* nhca_rcxt_wr.flags: send a part of a write or move again; reads: only with another flag */
+/* nhca_rcxt_wr.flags: repeat a part of a write or of a move; for a read, see the next flags */
 #define NHCA_RCXT_WR_RETRANSMIT	(1u << 0)
 /*
  * NHCA_WR_CH_WRITE (NHCA_FEATURE_FRAMES): each packet goes into a frame of the peer's receive FIFO
@@ -179,18 +177,18 @@ enum nhca_wr_opcode {
 
 /**
  * struct nhca_rcxt_wr - parameters of a channel's work request, in the place of SGEs
- * @local_pvo:  PVO in job memory of this host: source of a write, destination of a read
- * @remote_pvo: PVO in job memory of the peer's host: destination of a write, source of a read
+ * @local_pvo:  PVO on this host: source of a write, destination of a read.  Move: PVO at the target
+ * @remote_pvo: PVO on the peer's host: destination of a write, source of a read or move
  * @tid:     transfer id.  A new transfer needs a tid above all earlier ones of both rCxts.
  *           NHCA_RCXT_WR_RETRANSMIT, NHCA_WR_CH_PROBE: tid of the transfer.  NHCA_WR_CH_CANCEL,
  *           NHCA_WR_CH_FENCE: the rCxt cancels its transfer if the tid of the transfer is @tid or
  *           lower; from then on it refuses tids up to @tid
  * @total:   bytes of the transfer, 0 to NHCA_MAX_TRANSFER
- * @offset:  write: offset of the first byte to send, a multiple of @segment; 0 without
+ * @offset:  write, move: offset of the first byte to send, a multiple of @segment; 0 without
  *           NHCA_RCXT_WR_RETRANSMIT.  Probe: offset of the first packet that the status reports.
  *           Part: offset of the packet.  Read: see NHCA_RCXT_WR_FRAMES
- * @length:  write: bytes to send from @offset on; equal to @total without NHCA_RCXT_WR_RETRANSMIT.
- *           Part: bytes of the packet
+ * @length:  write, move: bytes to send from @offset on; without NHCA_RCXT_WR_RETRANSMIT equal to
+ *           @total.  Part: bytes of the packet
  * @segment: payload bytes of each packet but the last; at most nhca_channel_info.segment of both
  *           sides.  0: nhca_channel_info.segment of this side (not with NHCA_RCXT_WR_RETRANSMIT,
  *           NHCA_WR_CH_PROBE or NHCA_WR_CH_PART)
@@ -213,6 +211,10 @@ enum nhca_wr_opcode {
  * the write.  With NHCA_RCXT_WR_PROGRAM, the packet answers the request that local_rcxt has
  * accepted, and @tid, @total and @segment are those of the request.
  * Read: local_rcxt receives the payload.  The work request completes when the request was sent.
+ * Move (NHCA_FEATURE_MOVE): a third-party transfer, for which this channel sends only a request.
+ * The peer (the source) then writes to a third channel, the target (struct nhca_rcxt_target).
+ * @notify has NHCA_NOTIFY_INITIATOR.  The work request completes when the request was sent, and
+ * NHCA_WC_CH_MOVE reports that all bytes are placed.
  * Cancel: the kernel uses only @tid and chan.local_rcxt.  When the cancel completes, no more bytes
  * of the transfer are placed or sent.  nhca_cqe.vendor_err is EALREADY if the transfer was complete
  * before.  If a write is canceled, or its rCxt released, while packets of the write are being sent,
@@ -222,17 +224,17 @@ enum nhca_wr_opcode {
  * Fence (NHCA_FEATURE_FENCE): the peer cancels the transfer of its rCxt.  The kernel uses only @tid
  * and both rCxts; the other fields are 0.  The peer answers with a frame NHCA_FRAME_STATUS, whose
  * status is NHCA_TRANSFER_FENCED or NHCA_TRANSFER_COMPLETE.  The peer does not answer if a packet
- * is lost, while it copies payload of the transfer, or while a write or read of its own channel
- * uses the rCxt: in these cases, post the fence again.  The peer never answers after its rCxt was
- * released or has had a higher tid.
+ * is lost, while it copies payload of the transfer or makes packets of a third-party transfer, or
+ * while a transfer that its channel began uses the rCxt: in these cases, post the fence again.  The
+ * peer never answers after its rCxt was released or has had a higher tid.
  *
  * A malformed work request puts the channel into the error state.  A well-formed work request that
  * does not fit the state of its rCxts or the MTU completes in error, and nhca_cqe.vendor_err is an
- * errno:
- * EINVAL (the tid is too low; a retransmission or part does not match the transfer; an answer does
- * not match the request), ENOENT (the channel does not own the local rCxt), EMSGSIZE (with the
- * current MTU, @segment or the packet is too long, or the transfer needs too many packets), ENOMEM
- * (no memory for the bitmap of a read).
+ * errno: EINVAL (the tid is too low; a retransmission or part does not match the transfer; an
+ * answer does not match the request), ENOENT (the channel does not own the local rCxt), EMSGSIZE
+ * (with the current MTU, @segment or the packet is too long, or the transfer needs too many
+ * packets), ENOMEM (no memory for the bitmap of a read, or a limit for bitmaps is reached),
+ * EAFNOSUPPORT (move: only one of source and target has an IPv4 address).
  */
 struct nhca_rcxt_wr {
 	__aligned_u64 local_pvo;
@@ -524,7 +526,6 @@ static inline __u64 nhca_ring_bytes(__u32 entries, __u32 stride)
 #define NHCA_FEATURE_CHANNELS	(1u << 1)
 /* User space may post NHCA_WR_FLUSH and NHCA_WR_ATOMIC_WRITE */
 #define NHCA_FEATURE_FLUSH	(1u << 2)
-/* XRC */
 #define NHCA_FEATURE_XRC	(1u << 3)
 /* IB_QP_RATE_LIMIT */
 #define NHCA_FEATURE_RATE_LIMIT	(1u << 4)
@@ -534,7 +535,6 @@ static inline __u64 nhca_ring_bytes(__u32 entries, __u32 stride)
 #define NHCA_FEATURE_RING_MEM	(1u << 6)
 /* Channels may post NHCA_WR_CH_FENCE */
 #define NHCA_FEATURE_FENCE	(1u << 7)
-
 /* Regions of files and block devices: struct nhca_reg_mr_cmd, NHCA_OBJECT_DIRECT_POOL */
 #define NHCA_FEATURE_DIRECT	(1u << 8)
 /* Third-party transfers: NHCA_WR_CH_MOVE, NHCA_METHOD_CHANNEL_TARGET */
@@ -560,7 +560,7 @@ struct nhca_alloc_ucontext_resp {
 	__u32 reserved;
 };
 
-/* Commands: user memory for each ring.  Responses: how to map each ring; @srqn: SRQ number */
+/* A command names user memory for each ring.  A response says how to map each ring. */
 struct nhca_create_cq_cmd {
 	struct nhca_ring_mem cq;
 };
@@ -670,9 +670,9 @@ struct nhca_create_ah_resp {
  * @flags:   0
  *
  * max_send_wr, max_send_sge and max_inline_data (at most NHCA_FRAME_DATA) are limits of the send
- * FIFO, whose slots have at least 128 bytes.  A channel has no receive queue: max_recv_wr
- * and max_recv_sge are 0.  The channel can send and receive when create QP returns; modify QP can
- * only move the channel to IB_QPS_ERR.
+ * FIFO, whose slots have at least 128 bytes.  A channel has no receive queue: max_recv_wr and
+ * max_recv_sge are 0.  The channel can send and receive when create QP returns; modify QP can only
+ * move the channel to IB_QPS_ERR.
  */
 struct nhca_create_channel_cmd {
 	__u32 job;
