@@ -75,7 +75,7 @@ static bool check_pvo_ok(u64 pvo, u32 len)
 	return !len || nhca_pvo_add(pvo, len - 1);
 }
 
-/* Return: true if offset and length of the work request select packets of a transfer. */
+/* Return: true for work requests whose offset and length select packets of the transfer. */
 static bool check_has_range(u8 opcode, u8 flags)
 {
 	return opcode == NHCA_WR_CH_WRITE || opcode == NHCA_WR_CH_MOVE ||

@@ -105,10 +105,10 @@ enum nhca_drr_state {
 /**
  * struct nhca_sending - a transfer that a channel sends
  * @list:    entry in nhca_channel.sending, .requested, .ended, .waiting or .free
- * @order:   writes: entry in nhca_channel.order
+ * @order:   writes and waiting work requests: entry in nhca_channel.order
  * @answer:  true: the transfer answers a read or third-party request of a peer, and the struct
- *           comes from kmalloc(); false: the transfer is a write of this channel, and the struct is
- *           an element of nhca_channel.writes
+ *           comes from kmalloc(); false: the struct is an element of nhca_channel.writes, for a
+ *           write or a waiting work request of this channel
  * @copy:    write: copy the payload.  No notice will come, and the program may change the
  *           payload as soon as the work request completes
  * @half:    the payload goes into frames of the peer's receive FIFO
@@ -220,7 +220,7 @@ struct nhca_channel_counts {
  * @retry:   the element of @waiting whose work request is executed again; NULL: the work request at
  *           @fetched is executed
  * @free:    unused elements of @writes
- * @writes:  NHCA_CH_WRITES elements for writes of this channel; owned
+ * @writes:  NHCA_CH_WRITES elements for writes and waiting work requests of this channel; owned
  * @order:   writes in @sending and @ended, and @waiting, in the order of the FIFO
  * @psn:     PSN of the next packet
  * @burst:   batch of packets that the turn sends; NULL except in a turn

@@ -368,7 +368,7 @@ static u8 fetch_request(u8 flags)
 	return flags & NHCA_RCXT_WR_FRAMES ? NHCA_RX_FRAMES_REQUEST : NHCA_RX_READ_REQUEST;
 }
 
-/* Send a read request.  The peer's adapter answers it; its program answers a half-send read. */
+/* Send a read request, which the peer's adapter answers (half-send read: the peer's program). */
 static enum nhca_fetched fetch_read(struct nhca_channel *ch, struct nhca_av *av,
 				    const struct nhca_rcxt_id *id)
 {
@@ -449,7 +449,7 @@ static enum nhca_fetched fetch_ask(struct nhca_channel *ch, struct nhca_av *av,
 /*
  * Execute a cancel.  The program may reuse its buffer when the cancel completes.  So the cancel
  * waits for the end of copies to the buffer, and for the release of all zero-copy references that
- * the channel had when the cancel began.  Later work requests pass it, also those for its rCxt.
+ * the channel had when the cancel began.  Later work requests, also for its rCxt, pass the cancel.
  */
 static enum nhca_fetched fetch_cancel(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
@@ -472,9 +472,9 @@ static enum nhca_fetched fetch_cancel(struct nhca_channel *ch, const struct nhca
 }
 
 /*
- * Cancel a transfer whose cancel is flushed.  The program may reuse the buffer of a read when the
- * cancel completes.  But a receive engine that has begun before the error state was set could still
- * place bytes, so the flush of the cancel waits for copies.
+ * Before a cancel is flushed, cancel its transfer, because the program may reuse the buffer of a
+ * read when the cancel completes.  A receive engine that has begun before the error state was set
+ * could still place bytes, so the flush of the cancel waits for copies.
  * Return: false if a CPU copies payload for the rCxt; the end of the copies kicks the channel.
  */
 static bool fetch_flush_cancel(struct nhca_channel *ch, const struct nhca_rcxt_id *id, u32 tid)
@@ -569,7 +569,7 @@ static enum nhca_fetched fetch_again(struct nhca_channel *ch)
 		ch->retry = s;
 		done = fetch_slot(ch, s->index);
 		ch->retry = NULL;
-		/* the work request has left the list */
+		/* the work request has left the list, so this loop must end */
 		if (done != NHCA_FETCHED_NONE)
 			return done;
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The tid rules of half transfers, in which only one end uses job memory (Documentation/rcxt.rst,
- * "Half transfers").  tid.c has all rules that half transfers share with others.
+ * "Half transfers").  tid.c has all rules that half transfers share with other transfers.
  */
 #include <linux/bitops.h>
 
@@ -55,7 +55,7 @@ int nhca_rcxt_begin_part(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 
 		case NHCA_RCXT_RELEASING:
 			return -EALREADY;
 		case NHCA_RCXT_DONE:
-			/* a peer's transfer may have the tid that the program has chosen */
+			/* -EINVAL: the complete transfer with this tid was one of a peer */
 			return rc->own_write ? -EALREADY : -EINVAL;
 		default:
 			return -EINVAL;

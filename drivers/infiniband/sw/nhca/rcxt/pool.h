@@ -3,8 +3,8 @@
  * Private to rcxt/ and its tests: the pool of rCxts of a device (reference US 8,023,417: rCxt
  * structure; failover, round robin assignment and key field).
  *
- * A channel acquires the rCxt at the head of a list.  A released rCxt goes to the tail of the list.
- * So it stays unused until all rCxts before it have been acquired.  Each acquisition gives the rCxt
+ * A channel acquires the rCxt at the head of a list.  A released rCxt goes to the tail of the list,
+ * and stays unused until all rCxts before it have been acquired.  Each acquisition gives the rCxt
  * a new key.  The key is the encrypted value (memory/shuffle.h) of a counter, which counts the
  * acquisitions of this rCxt from a random start.  So packets for an earlier owner of the rCxt, or
  * from before a recovery or a module load, name a wrong key.  An rCxt has the same key again only
@@ -34,8 +34,8 @@
 #define NHCA_RCXT_FEW		64u
 
 /*
- * maximum number of third-party requests, or of half-receive read requests, of one transfer that a
- * source executes at a time
+ * maximum number of third-party requests, or of half-receive read requests, of one transfer whose
+ * packets an rCxt sends at a time
  */
 #define NHCA_RCXT_PARTS		64u
 
@@ -110,7 +110,7 @@ enum nhca_rcxt_state {
  * @wanted:  a work request of the channel waits to begin a transfer: see nhca_rcxt_want()
  * @making:  the send engine makes packets of a third-party transfer: it reads the payload
  * @half:    RECEIVING, READING: the payload goes into frames of the receive FIFO; ANSWERING,
- *           ANSWERED: into frames of the reader, which may request parts again
+ *           ANSWERED: the payload goes into frames of the reader, which may request parts again
  * @program: half-send read: READING: the program of the peer sends the payload; ANSWERED: the
  *           program of the rCxt's own channel sends it by work requests
  * @own_write: the transfer with @tid is a write that the channel has begun
@@ -127,8 +127,8 @@ enum nhca_rcxt_state {
  * @target:  MOVING: rCxt of the target, which sends the notice
  * @parts:   FORWARDING; half-receive read: ANSWERING: number of requests whose packets are not all
  *           sent, at most NHCA_RCXT_PARTS
- * @noticed_by: write, third-party transfer: if @noticed is set: QPN of the channel that sent the
- *           notice
+ * @noticed_by: write, third-party transfer: QPN of the channel that sent the notice; valid if
+ *           @noticed is set
  * @cookie:  wr_id of the work request, if the rCxt's own channel began the transfer
  *
  * The rCxt's lock (nhca_rcxt_lock()) protects all fields but @next and @prev.

@@ -146,8 +146,8 @@ int nhca_channel_acquire(struct nhca_channel *ch, u64 *ids, u32 count);
  * @count: number of ids
  *
  * The function waits for the engines (nhca_channel_grace()) if a CPU copies payload for one of the
- * rCxts, if a write on one of them was not completed by a notice (nhca_rcxt.wrote), or if a peer
- * has sent a read or third-party request to one of them (nhca_rcxt.answers).  If nhca_rcxt.wrote is
+ * rCxts, if a write on one of them was not completed by a notice (nhca_rcxt.wrote), or if one of
+ * them had a request of a peer or a half-send write (nhca_rcxt.answers).  If nhca_rcxt.wrote is
  * set, or the channel is in the error state, the function also waits until no packet of the channel
  * refers to pages of the program.  This wait also takes place if the result is -ENOENT because
  * nhca_rcxt_recover() has released the rCxts.

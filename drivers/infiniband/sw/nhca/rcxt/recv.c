@@ -186,7 +186,7 @@ static void recv_complete(struct nhca_channel *ch, const struct nhca_rx *rx,
 
 /*
  * Apply the tid rules to payload.
- * @run: packets that follow in the batch; reduced to those that the rCxt accepts
+ * @run: number of packets that follow in the batch; set to the number that the rCxt accepts
  * Return: the rCxt, which counts a copy, so that it cannot be released; NULL: the packet was
  * dropped.
  */
@@ -203,7 +203,7 @@ static struct nhca_rcxt *recv_accept(struct nhca_channel *ch, const struct nhca_
 	for (;;) {
 		spin_lock(lock);
 		lookup = nhca_rcxt_find(pool, ch->qpn, &x->rcxt, &rc);
-		/* a transfer that begins may need a bitmap */
+		/* a transfer that begins may need a bitmap, which is charged to ch->memcg */
 		old = set_active_memcg(ch->memcg);
 		verdict = lookup ? NHCA_RCXT_ACCEPT : nhca_rcxt_payload(pool, rc, x, read);
 		set_active_memcg(old);
@@ -484,7 +484,7 @@ static bool recv_key_ok(const struct nhca_channel *ch, const struct nhca_hdr *h)
 	       (h->opcode != NHCA_RX_PACKET || h->rx.rcxt.index == upper_32_bits(ch->key));
 }
 
-/* Return: true if the channel accepts the packet; otherwise the drop has been counted. */
+/* Return: true if the channel accepts the packet; false: the function has counted the drop. */
 static bool recv_admit(struct nhca_channel *ch, struct nhca_rx *rx)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;

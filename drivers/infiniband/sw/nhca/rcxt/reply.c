@@ -34,7 +34,7 @@ static struct nhca_av *reply_known_path(struct nhca_channel *ch, const struct nh
 
 /*
  * Create an address vector for answers to the sender of a packet, and store it in the path cache in
- * place of the oldest one.
+ * place of the oldest entry.
  * Return: the address vector, with a reference for the caller; NULL: no memory.
  */
 static struct nhca_av *reply_new_path(struct nhca_channel *ch, const struct nhca_rx *rx)

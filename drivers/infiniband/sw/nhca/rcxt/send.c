@@ -21,7 +21,7 @@ void nhca_send_hdr(const struct nhca_channel *ch, struct nhca_hdr *h, u8 opcode,
 	h->migreq = true;
 	h->pkey = NHCA_DEFAULT_PKEY;
 	h->qpn = qpn & NHCA_QPN_MASK;
-	/* the peer is nhca, and accepts packets without an ICRC unless its insist_icrc is Y */
+	/* a channel's peer is nhca, and accepts packets without ICRC unless its insist_icrc is Y */
 	h->caps = NHCA_CAP_PRESENT;
 	if (!nhca_insists_icrc())
 		h->caps |= NHCA_CAP_NO_ICRC_OK | NHCA_CAP_NO_ICRC;
@@ -318,8 +318,8 @@ static u32 send_stretch(struct nhca_channel *ch, struct nhca_sending *s, u32 max
 }
 
 /*
- * Send packets of the first transfer in ch->sending, which cost at most @left units
- * (NHCA_CH_SHARE), but at least one packet.
+ * Send packets of the first transfer in ch->sending: as many as cost at most @left units
+ * (NHCA_CH_SHARE), but at least one packet and at most NHCA_CH_STRETCH.
  * Return: cost of the packets, or 1 for a transfer that ended without a packet; 0: there is no
  * transfer; -EAGAIN: the channel waits until the network stack holds fewer packets.
  */
@@ -361,7 +361,7 @@ void nhca_send_sweep(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
 	struct nhca_sending *s, *next;
 
-	/* ch->order has only writes; send_next() ends canceled answers without a packet */
+	/* ch->order has no answers: send_next() ends canceled answers without a packet */
 	list_for_each_entry_safe(s, next, &ch->order, order)
 		if (s->local.index == id->index && !s->status && !s->waits &&
 		    send_state(ch, s) == SEND_CANCELED)
@@ -389,7 +389,7 @@ static enum nhca_fetched send_fetch(struct nhca_channel *ch)
 }
 
 /*
- * Execute work requests and send packets of transfers alternately, until they have cost @left
+ * Execute work requests and send packets of transfers alternately, until the cost has reached @left
  * units.  So a long transfer does not delay small messages, and small messages do not delay a
  * transfer (reference US 8,023,417: packet mode and RDMA interleaved).
  * Return: true if there may be more to do; false if a later doorbell, packet or kick will call
@@ -422,8 +422,9 @@ static bool send_pass(struct nhca_channel *ch, int *left)
  * End transfers and flush work requests of a channel in the error state, at most NHCA_CH_FORGET in
  * a turn: peers may have requested very many reads, and user space may post as fast as this loop
  * flushes.
- * Return: number of transfers and work requests.  If it is NHCA_CH_FORGET, there may be more of
- * them.  If it is less and some are left, an event will call nhca_drr_ready().
+ * Return: number of transfers and work requests that were ended.  If it is NHCA_CH_FORGET, more may
+ * be left.  If it is less, but work requests are left that have to wait, the end of the wait calls
+ * nhca_drr_ready().
  */
 static u32 send_forget(struct nhca_channel *ch)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Third-party transfers: the targets that a source allows, and what manager, source and target
- * check besides the tid rules.  reply.c executes requests, and send.c sends the payload.
+ * check in addition to the tid rules.  reply.c executes requests, and send.c sends the payload.
  */
 #include <linux/siphash.h>
 #include <linux/string.h>

@@ -132,7 +132,7 @@ static enum nhca_rcxt_verdict payload_equal(const struct nhca_rcxt *rc, const st
 	    (!rc->half && x->pvo - x->offset != rc->pvo) ||
 	    !nhca_rcxt_sizes_agree(rc, x->total, x->segment))
 		return NHCA_RCXT_MISMATCH;
-	/* a packet that gets no frame may come again and again: see nhca_rcxt_want() */
+	/* a packet that gets no frame may come again, so the wait might not end: nhca_rcxt_want() */
 	return rc->half && rc->wanted ? NHCA_RCXT_BUSY : NHCA_RCXT_ACCEPT;
 }
 
@@ -530,7 +530,7 @@ bool nhca_rcxt_sent(struct nhca_rcxt *rc, u32 tid)
 			rc->state = NHCA_RCXT_FORWARDED;
 		return false;
 	}
-	/* the reader of a half-receive read may have requested several parts */
+	/* half-receive read: packets of another part, which the reader has requested, are left */
 	if (answer && rc->half && --rc->parts)
 		return false;
 	if (rc->noticed)
