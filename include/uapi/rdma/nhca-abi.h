@@ -82,7 +82,8 @@ struct nhca_ring_hdr {
  * system call.  To arm, the consumer stores a value in @arm_seq that differs from all recent
  * values, with one of NHCA_ARM_* in its low bits.  After a full barrier it loads @prod and @cons.
  * If there are unconsumed entries, and the consumer has consumed entries since the last event
- * (@cons differs from @last_event_cons), the consumer also sends IB_USER_VERBS_CMD_REQ_NOTIFY_CQ.
+ * (@cons differs from @last_event_cons), the consumer also sends IB_USER_VERBS_CMD_REQ_NOTIFY_CQ,
+ * because the kernel may have produced these entries before it could read the new @arm_seq.
  * A consumer that has armed and then consumes only some of the entries repeats the barrier and this
  * check.  If the CQ has moderation, the consumer sends the command each time that it arms.
  */
@@ -541,14 +542,11 @@ static inline __u64 nhca_ring_bytes(__u32 entries, __u32 stride)
 #define NHCA_FEATURE_MOVE	(1u << 9)
 /* Watches of the process's memory: NHCA_OBJECT_WATCH_SET */
 #define NHCA_FEATURE_WATCH	(1u << 10)
-/*
- * Half transfers: NHCA_WR_CH_PART; NHCA_RCXT_WR_FRAMES of writes; NHCA_RCXT_WR_PROGRAM;
- * NHCA_RCXT_WR_FRAMES of reads
- */
-#define NHCA_FEATURE_PART	(1u << 11)
-#define NHCA_FEATURE_FRAMES	(1u << 12)
-#define NHCA_FEATURE_ASK	(1u << 13)
-#define NHCA_FEATURE_READ_FRAMES	(1u << 14)
+/* Half transfers */
+#define NHCA_FEATURE_PART	(1u << 11)	/* NHCA_WR_CH_PART */
+#define NHCA_FEATURE_FRAMES	(1u << 12)	/* NHCA_WR_CH_WRITE with NHCA_RCXT_WR_FRAMES */
+#define NHCA_FEATURE_ASK	(1u << 13)	/* NHCA_RCXT_WR_PROGRAM */
+#define NHCA_FEATURE_READ_FRAMES	(1u << 14)	/* NHCA_WR_CH_READ with NHCA_RCXT_WR_FRAMES */
 
 /**
  * struct nhca_alloc_ucontext_resp - response of IB_USER_VERBS_CMD_GET_CONTEXT

@@ -132,7 +132,7 @@ static enum nhca_rcxt_verdict payload_equal(const struct nhca_rcxt *rc, const st
 	    (!rc->half && x->pvo - x->offset != rc->pvo) ||
 	    !nhca_rcxt_sizes_agree(rc, x->total, x->segment))
 		return NHCA_RCXT_MISMATCH;
-	/* a packet that gets no frame may come again, so the wait might not end: nhca_rcxt_want() */
+	/* a packet that gets no frame may come again and again, so the wait might not end */
 	return rc->half && rc->wanted ? NHCA_RCXT_BUSY : NHCA_RCXT_ACCEPT;
 }
 

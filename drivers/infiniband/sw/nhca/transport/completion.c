@@ -119,7 +119,7 @@ void nhca_sq_retire(struct nhca_qp *qp)
 
 	lockdep_assert_held(&sq->lock);
 	sq->nlocal = 0;
-	/* budget: one release by the stack, or one ACK, may complete all requests of the ring */
+	/* a budget, because one release by the stack, or one ACK, may complete the whole ring */
 	for (; !list_empty(&sq->retired); budget--) {
 		if (!budget) {
 			nhca_bh_queue(&qp->kick);
@@ -143,7 +143,7 @@ void nhca_sq_flush(struct nhca_qp *qp)
 	nhca_fault_abort(sq->fault);
 	sq->rnr_wait = false;
 	sq->rd_atomic = 0;
-	/* budget: a ring may be long, and user space may post as fast as this loop flushes */
+	/* a budget, because user space may post as fast as this loop flushes */
 	for (;; budget--) {
 		if (!budget) {
 			nhca_bh_queue(&qp->kick);
@@ -240,7 +240,7 @@ void nhca_rq_complete(struct nhca_qp *qp, struct nhca_cqe *cqe, bool solicited)
 }
 
 /*
- * Find the SRQ from which an XRC target took its receive request.  If the SRQ is gone, drop the
+ * Find the SRQ from which an XRC target has fetched rq.rwr.  If the SRQ was destroyed, drop the
  * receive request.
  */
 static void nhca_rq_find_xsrq(struct nhca_qp *qp)

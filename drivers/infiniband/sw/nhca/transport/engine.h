@@ -221,7 +221,8 @@ void nhca_qp_flush(struct nhca_qp *qp);
  * nhca_pace_sent - count @bytes of payload that were sent
  * @qp: the QP; functions without this parameter get the rate limiter of the QP
  * Context: alloc and free: process, no lock held.
- * Return: alloc: NULL if there is no memory; waits: the packet has to wait; active: the timer runs.
+ * Return: alloc: NULL if there is no memory; waits: true if the packet has to wait; active: true if
+ * the timer runs.
  */
 struct nhca_pace *nhca_pace_alloc(struct nhca_qp *qp);
 void nhca_pace_free(struct nhca_pace *pace);
@@ -264,7 +265,7 @@ u64 nhca_sq_allowed(const struct nhca_qp *qp);
  * nhca_sq_purge - drop all requests, posted or in flight, without completions (RESET, destruction)
  * @sq: the send queue
  * @swr: the request
- * Return: nhca_sq_more(): true if there is such a request.
+ * Return: nhca_sq_more(): true if a request is posted that was not fetched.
  */
 void nhca_swr_free(struct nhca_sq *sq, struct nhca_swr *swr);
 void nhca_sq_free_spares(struct nhca_sq *sq);
@@ -346,8 +347,8 @@ bool nhca_xrc_enter(struct nhca_qp *qp, const struct nhca_hdr *h);
  * @ip: IP header of the packet
  *
  * The function takes no lock, so a forged packet does not cost a lock.  If the result is
- * NHCA_CNT_MAX, the caller takes the lock of a half, and checks that the generation is the same and
- * that the state still accepts the packet.
+ * NHCA_CNT_MAX, the caller takes the lock of a half, and checks that nhca_qp.gen has not changed
+ * and that the state still accepts the packet.
  * Context: BH disabled, RCU read side.  KUnit replaces this function.
  * Return: NHCA_CNT_MAX if the packet may reach the QP; otherwise the counter of the reason.
  */

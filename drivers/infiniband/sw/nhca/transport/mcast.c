@@ -119,7 +119,7 @@ static struct nhca_mcast_qp *nhca_mcast_member(struct nhca_mcast_group *g,
 
 /*
  * Join a group for its first QP.  RTNL held.
- * @g: zeroed memory, which is the group, without QPs, after success
+ * @g: zeroed memory; after success it is the group, still without QPs
  * Return: 0; an error of nhca_pool_charge() or nhca_mcast_join().
  */
 static int nhca_mcast_open(struct nhca_qp *qp, const struct in6_addr *mgid,

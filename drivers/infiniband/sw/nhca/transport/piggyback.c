@@ -107,7 +107,7 @@ bool nhca_piggyback_waits(struct nhca_qp *qp, bool may_reply)
 	u32 psns = nhca_piggyback_count(piggyback, qp->rq.psn);
 
 	lockdep_assert_held(&qp->rq.lock);
-	/* the previous request got no quick reply; if an ACK waits, the timer counts this */
+	/* the previous request got no quick reply; nhca_piggyback_timer() counts if an ACK waits */
 	if (req_at && now - req_at > nhca_piggyback_rtt(qp) && !atomic_read(&piggyback->pending))
 		nhca_piggyback_late(piggyback, false);
 	/*
@@ -195,8 +195,9 @@ void nhca_piggyback_end(struct nhca_qp *qp, const struct nhca_hdr *h, int err)
 	lockdep_assert_held(&qp->sq.lock);
 	if (err) {
 		/*
-		 * The next request carries the ACK, unless a newer ACK waits.  Start the timer
-		 * again, because it may have expired while no ACK waited.
+		 * This request was not sent, so the next request carries the ACK, unless a newer
+		 * ACK waits.  Start the timer again, because it may have expired while no ACK
+		 * waited.
 		 */
 		if (carried &&
 		    !atomic_cmpxchg(&piggyback->pending, 0, NHCA_PIGGYBACK_PENDING | h->acks) &&

@@ -317,7 +317,8 @@ err_beside:
 /*
  * Remove the completions of a QP from CQs of kernel consumers, because these completions point to
  * the QP.  An XRC initiator has no receive CQ.  An XRC target has no CQ; it posts to the CQs of its
- * SRQs.  A process cannot name SRQs of the kernel, so only XRC targets of the kernel need the call.
+ * SRQs.  A process cannot name SRQs of the kernel, so an XRC target of a process has no completions
+ * in CQs of kernel consumers.
  */
 static void nhca_qp_forget_completions(struct nhca_qp *qp)
 {
@@ -610,7 +611,7 @@ int nhca_qp_modify(struct nhca_qp *qp, enum ib_qp_state new,
 		err = -EINVAL;
 		goto unlock;
 	}
-	/* responses are due, as the peer may send READs also in SQD: the caller tries again */
+	/* responses are due, because the peer may send READs even in SQD: try again later */
 	if ((mask & IB_QP_MAX_DEST_RD_ATOMIC) && nhca_rq_res_in_use(qp, attr->max_dest_rd_atomic)) {
 		err = -EBUSY;
 		goto unlock;

@@ -188,7 +188,7 @@ struct nhca_sq {
  * @pd:     protection domain that the key must have
  * @busy:   a response is due
  * @ref:    READ of several packets: the R_Key reference, until the READ is answered.  A response
- *           that is sent again has none: the key is checked for each packet
+ *           that is sent again has no reference: the key is checked for each packet
  * @replay: the response is sent again, for a duplicate
  * @va:     READ: address of the request
  * @rkey:   READ: R_Key of the request

@@ -57,7 +57,7 @@ enum nhca_sq_step {
 	NHCA_SQ_ADVANCE,
 	/* use the same-host path, or send packets, unless the request has to wait */
 	NHCA_SQ_SEND,
-	/* the window is full: request an ACK, unless there is another wait (nhca_must_wait()) */
+	/* the window is full: request an ACK, unless the request also has another wait */
 	NHCA_SQ_FULL,
 };
 

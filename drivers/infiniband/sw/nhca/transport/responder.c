@@ -226,7 +226,7 @@ static enum nhca_verdict nhca_open_write(struct nhca_qp *qp, const struct nhca_h
 	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_WRITE) ||
 	    h->dmalen > NHCA_MAX_MSG_SIZE)
 		return nhca_refuse_invalid(qp);
-	/* a UC message whose last packet was lost may have left a reference */
+	/* a UC message whose last packet was lost may have left an R_Key reference */
 	nhca_rkey_put(&rq->wr_ref);
 	if (!(h->info->flags & NHCA_OPF_LAST)) {
 		if (nhca_rkey_get(&rq->wr_ref, &qp->key_user, h->rkey, h->va, h->dmalen,
@@ -473,7 +473,7 @@ static enum nhca_verdict nhca_do_read(struct nhca_qp *qp, const struct nhca_hdr 
 	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_READ) ||
 	    h->dmalen > NHCA_MAX_MSG_SIZE)
 		return nhca_refuse_invalid(qp);
-	/* without memory, treat the request as lost */
+	/* without memory, treat the request as lost: the peer repeats the request */
 	if (!nhca_res_alloc(rq))
 		return NHCA_DROPPED;
 	npsn = nhca_psn_count(h->dmalen, qp->mtu);

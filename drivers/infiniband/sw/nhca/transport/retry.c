@@ -126,9 +126,10 @@ void nhca_sq_go_back(struct nhca_qp *qp, enum nhca_counter why)
 }
 
 /*
- * Return: what holds packets on this host.  NHCA_RTX_HELD_WAIT: the flow waits for its device while
- * other flows resume, a page is being faulted in, a disk is being read, or a rate limit delays
- * packets; these waits end.  NHCA_RTX_HELD_STACK: the stack may hold packets for ever.
+ * Return: what holds packets on this host.  NHCA_RTX_HELD_WAIT: the flow waits for room on its
+ * device, and other flows were woken since the last call; or a page is being faulted in, a disk is
+ * being read, or a rate limit delays packets; these waits end.  NHCA_RTX_HELD_STACK: the stack may
+ * hold packets for ever.
  */
 static enum nhca_rtx_held nhca_sq_held(struct nhca_qp *qp)
 {

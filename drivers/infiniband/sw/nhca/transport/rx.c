@@ -245,7 +245,7 @@ static void nhca_rx_accepted(struct nhca_qp *qp, struct nhca_batch *b)
 	/* on UC any PSN may begin a message, so acceptance does not prove who the sender is */
 	if (qp->ibqp.qp_type != IB_QPT_UC || qp->rq.unbroken)
 		nhca_caps_learn(qp, &b->rx);
-	/* GRO puts only packets with the same ECN mark into a batch, so ce is valid for all */
+	/* GRO puts only packets with the same ECN mark into a batch: ce is valid for all of them */
 	if (unlikely(b->rx.ce)) {
 		nhca_count(&qp->who, NHCA_CNT_RX_ECN_MARKED);
 		b->marked = true;

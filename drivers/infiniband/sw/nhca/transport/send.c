@@ -170,9 +170,9 @@ static bool nhca_wants_ack(struct nhca_qp *qp, const struct nhca_swr *swr, bool 
 }
 
 /*
- * Send packets from the middle of a long SEND or WRITE in one call, none of them with AckReq.  They
- * end before the last packet of the message, the last packet of the window, or the next packet with
- * AckReq, whichever comes first.
+ * Send packets from the middle of a long SEND or WRITE in one call, none of them with AckReq.  The
+ * function stops before the last packet of the message, the last packet of the window, or the next
+ * packet with AckReq, whichever comes first.
  * Return: number of packets sent, may be 0.
  */
 static u32 nhca_send_middle(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hdr *h)

@@ -26,8 +26,8 @@ bool nhca_xrc_enter(struct nhca_qp *qp, const struct nhca_hdr *h)
 	if (!srq)
 		return false;
 	/*
-	 * All packets of a message, and its receive request, are for one SRQ.  A later SRQ may have
-	 * the number of one that was destroyed, so compare the serial number as well.
+	 * All packets of a message, and its receive request, are for one SRQ.  A new SRQ may have
+	 * the number of a destroyed SRQ, so compare the serial number as well.
 	 */
 	id = srq->serial | h->srqn;
 	if (id != rq->srq_id && (rq->have_rwr || !(h->info->flags & NHCA_OPF_FIRST)))
