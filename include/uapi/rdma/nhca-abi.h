@@ -544,9 +544,9 @@ static inline __u64 nhca_ring_bytes(__u32 entries, __u32 stride)
 #define NHCA_FEATURE_WATCH	(1u << 10)
 /* Half transfers */
 #define NHCA_FEATURE_PART	(1u << 11)	/* NHCA_WR_CH_PART */
-#define NHCA_FEATURE_FRAMES	(1u << 12)	/* NHCA_WR_CH_WRITE with NHCA_RCXT_WR_FRAMES */
+#define NHCA_FEATURE_FRAMES	(1u << 12)	/* writes with NHCA_RCXT_WR_FRAMES */
 #define NHCA_FEATURE_ASK	(1u << 13)	/* NHCA_RCXT_WR_PROGRAM */
-#define NHCA_FEATURE_READ_FRAMES	(1u << 14)	/* NHCA_WR_CH_READ with NHCA_RCXT_WR_FRAMES */
+#define NHCA_FEATURE_READ_FRAMES	(1u << 14)	/* reads with NHCA_RCXT_WR_FRAMES */
 
 /**
  * struct nhca_alloc_ucontext_resp - response of IB_USER_VERBS_CMD_GET_CONTEXT

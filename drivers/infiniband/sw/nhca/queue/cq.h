@@ -27,7 +27,8 @@
  *          entries that stay have moved to higher indices, and nhca_cq_next() skips these slots
  * @gap_len: number of unused slots from @gap on; 0 while nhca_cq_forget_qp() does not run
  * @forgets: a call of nhca_cq_forget_qp() is in progress; other calls wait until it ends
- * @xrc:    kernel consumers: entry in the list of nhca_cq_serve_xrc(), protected by the list's lock
+ * @xrc:    kernel consumers: entry in the list of nhca_cq_serve_xrc(), which a mutex in cq.c
+ *          protects
  * @arm:    kinds of completions for which the CQ is armed, and its deferred event
  * @timer:  expires after @arm.period_us; its function takes @lock; nhca_cq_stop() cancels the timer
  * @compactions: number of steps of nhca_cq_forget_qp(), which may move entries inside the ring

@@ -154,8 +154,9 @@ struct ib_mr *nhca_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length
 #endif
 
 /*
- * Make a region that replaces @old, which the core then destroys.  The core cannot destroy a region
- * to which a window is bound, so the keys of @old are closed here: then no window can be bound.
+ * Make a region that replaces @old, which the core then destroys.  A region to which a window is
+ * bound cannot be destroyed.  So first close the keys of @old: this fails if a window is bound, and
+ * afterwards no window can be bound.
  */
 static struct ib_mr *nhca_mr_replace(struct ib_mr *old, struct ib_pd *ibpd, u64 start,
 				     u64 length, u64 iova, int access)

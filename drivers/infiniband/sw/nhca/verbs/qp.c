@@ -387,7 +387,7 @@ int nhca_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	struct nhca_qp *qp = to_nhca_qp(ibqp);
 	const struct nhca_qp_ops *ops = qp->ops;
 
-	/* destroy() waits for readers that have found the old operations, before it frees memory */
+	/* destroy() waits for readers of the old operations before it frees memory that they use */
 	WRITE_ONCE(qp->ops, &gone_qp_ops);
 	ops->destroy(qp);
 	nhca_qp_uncount(qp);

@@ -24,8 +24,8 @@ struct watch_object {
 };
 
 /*
- * Destroy a set.  When the device is removed, the process may still have the words mapped: they say
- * that all ranges have changed.
+ * Destroy a set.  When the device is removed, the process may still have the words mapped, and
+ * reads in them that all ranges may have changed (NHCA_WATCH_CHANGED).
  */
 static int watch_set_close(struct ib_uobject *uobj, enum rdma_remove_reason why,
 			   struct uverbs_attr_bundle *attrs)
