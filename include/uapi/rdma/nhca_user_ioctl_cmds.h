@@ -159,9 +159,9 @@ enum nhca_channel_query_attrs {
  * NHCA_METHOD_CHANNEL_TARGET: allow the channel to send payload of third-party transfers to the
  * address of an address handle, or revoke this permission.  A new channel allows no address.  CMD
  * is a struct nhca_channel_target.  The address handle may be destroyed afterwards.  When a
- * revocation returns, the channel sends no such payload to the address any more.  EINVAL: invalid
- * op or address handle, or a multicast address; ENOSPC: the channel allows NHCA_MAX_TARGETS
- * addresses; ENOENT: the channel does not allow the address.
+ * revocation returns, the channel sends no payload of third-party transfers to the address any
+ * more.  EINVAL: invalid op or address handle, or a multicast address; ENOSPC: the channel allows
+ * NHCA_MAX_TARGETS addresses; ENOENT: the channel does not allow the address.
  */
 enum nhca_channel_target_attrs {
 	NHCA_ATTR_CHANNEL_TARGET_HANDLE = (1U << UVERBS_ID_NS_SHIFT),

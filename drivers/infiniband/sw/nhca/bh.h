@@ -80,7 +80,7 @@ static inline void nhca_bh_queue(struct nhca_bh *bh)
 
 /**
  * nhca_bh_kill - wait until bottom-half work is neither queued nor running
- * @bh: the work; the caller has made sure that nobody queues it from now on
+ * @bh: the work; the caller ensures that no code queues the work from now on
  * Context: process, sleeps.
  */
 static inline void nhca_bh_kill(struct nhca_bh *bh)

@@ -165,7 +165,7 @@ void nhca_users_init(struct nhca_users *users);
 void nhca_users_destroy(struct nhca_users *users);
 
 /**
- * nhca_user_of_cred - find the user who is charged for what a task takes
+ * nhca_user_of_cred - find the user who is charged for the resources of a task
  * @cred: credentials of the task
  *
  * In a user namespace that a user has created, processes may have many uids, which /etc/subuid

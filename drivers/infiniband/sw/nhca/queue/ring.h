@@ -132,7 +132,7 @@ static inline struct nhca_pageref_owner *nhca_uobject_owner(const struct ib_uobj
  * nhca_uobject_host_user - find the user to whom host-wide resources of a process are charged
  * @uobject: uobject of an object of the process; or NULL
  * Context: any.
- * Return: the record in nhca_host_users, not counted: the process has a reference; NULL: nobody is
+ * Return: the record in nhca_host_users, not counted: the process has a reference; NULL: no user is
  * charged, because the object is of a kernel consumer, or the process has CAP_SYS_RESOURCE.
  */
 static inline struct nhca_user *nhca_uobject_host_user(const struct ib_uobject *uobject)

@@ -54,7 +54,7 @@ static inline struct nhca_srq *to_nhca_srq(struct ib_srq *ibsrq)
  * @srq: zeroed, except for the RDMA core's part, @srq->dev and @srq->user
  *
  * For an XRC SRQ of a kernel consumer, the function also calls nhca_cq_serve_xrc().
- * Context: process, sleeps; before anything can find @srq.
+ * Context: process, sleeps; before other code can find @srq.
  */
 void nhca_srq_init(struct nhca_srq *srq);
 
@@ -71,8 +71,8 @@ void nhca_srq_stop(struct nhca_srq *srq);
  * @rwr: as for nhca_rwq_fetch()
  *
  * The function raises IB_EVENT_SRQ_LIMIT_REACHED and IB_EVENT_SRQ_ERR of a user SRQ with the SRQ's
- * lock released.  Bottom-half work raises those of a kernel consumer's SRQ, because the caller may
- * hold locks of a QP and may be in the call chain of a verb
+ * lock released.  Bottom-half work raises these events of a kernel consumer's SRQ, because the
+ * caller may hold locks of a QP and may be in the call chain of a verb
  * (Documentation/infiniband/core_locking.rst).
  * Context: any; callers may hold a QP's receive lock.
  * Return: as nhca_rwq_fetch().

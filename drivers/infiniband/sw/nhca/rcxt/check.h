@@ -40,7 +40,8 @@ u64 nhca_check_length(const struct nhca_send_wqe *wqe);
  * nhca_check_bytes - compute the bytes that traces show of a work request
  * @wqe: the work request
  * Context: any.
- * Return: bytes of its own payload (nhca_check_length()), or else of the whole transfer.
+ * Return: bytes of the payload that the work request contains or names by SGEs
+ * (nhca_check_length()); for other work requests, bytes of the whole transfer.
  */
 u32 nhca_check_bytes(const struct nhca_send_wqe *wqe);
 

@@ -413,7 +413,7 @@ int nhca_rcxt_begin_ask(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 t
  * @pvo:     destination of the first byte, as before
  * Context: any, rCxt's lock.
  * Return: 0: the caller sends the request; -EALREADY: the read is complete; -EINVAL: the rCxt has
- * no such read in progress.
+ * no half-send read with this tid, these sizes and this PVO in progress.
  */
 int nhca_rcxt_ask_again(const struct nhca_rcxt *rc, u32 tid, u32 total, u32 segment, u64 pvo);
 
@@ -435,7 +435,7 @@ int nhca_rcxt_begin_frames(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc,
  * @x:  RXETH of the request; its number is set to that of the previous request plus 1
  * Context: any, rCxt's lock.
  * Return: 0: the caller sends the request; -EALREADY: the read is complete; -EINVAL: the rCxt has
- * no such read in progress.
+ * no half-receive read with this tid and these sizes in progress, or no request number is left.
  */
 int nhca_rcxt_frames_again(struct nhca_rcxt *rc, struct nhca_rxeth *x);
 
@@ -459,7 +459,7 @@ int nhca_rcxt_begin_move(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, stru
  * @digest: nhca_third_digest() of the request, as before
  * Context: any, rCxt's lock.
  * Return: 0: the caller sends the request; -EALREADY: the transfer is complete; -EINVAL: the rCxt
- * has another transfer, or none.
+ * manages no transfer with this tid, these sizes and this digest, or no request number is left.
  */
 int nhca_rcxt_move_again(struct nhca_rcxt *rc, struct nhca_rxeth *x, u64 digest);
 

@@ -129,9 +129,9 @@ static void nhca_qp_kicked(struct nhca_bh *bh)
 }
 
 /*
- * The work item nhca_piggyback.rest continues READ responses after a used-up budget.  It runs in
- * process context, because a bottom half that queues itself again without a pause would starve
- * processes.
+ * The work item nhca_piggyback.rest continues READ responses after a used-up budget.  The work item
+ * runs in process context, because a bottom half that queues itself again without a pause would
+ * starve processes.
  */
 static void nhca_qp_rest(struct work_struct *work)
 {

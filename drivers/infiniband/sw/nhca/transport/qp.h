@@ -447,8 +447,8 @@ struct nhca_loop_path {
  *           @sq.  (nhca_query_qp() also reads @xrcd, @sig_all and the limits in @rq, which are 0.)
  *           No function of transport/ is called for the QP
  * @rss:    nhca_rss_qp_ops: the table that chooses the queue of a frame (net/rss.c); owned.  A QP
- *           of this kind uses only the other members that the description of @channel lists, and of
- *           transport/ only nhca_raw_rx() is called for it
+ *           of this kind uses only the other members that the description of @channel lists.  No
+ *           function of transport/ but nhca_raw_rx() is called for the QP
  * @kick:   bottom half that raises @events and runs requester and responder, for example after a
  *           post with interrupts disabled, or when the network stack has released packets
  * @sq:     send queue and requester

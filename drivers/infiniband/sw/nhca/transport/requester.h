@@ -152,8 +152,8 @@ int nhca_swr_xmit(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hdr *h, 
  * arrived, although the ACK was lost.
  * Context: sq.lock held, BH disabled, RCU read side.
  * Return: true: the ACK was requested, or its request could not be sent, and the timer runs.
- * false: the request has to fail, for example because NHCA_EMPTY_ACKREQ_MAX such packets were sent
- * without progress.
+ * false: the request has to fail, for example because NHCA_EMPTY_ACKREQ_MAX packets without payload
+ * were sent without progress.
  */
 bool nhca_send_empty_ackreq(struct nhca_qp *qp, struct nhca_swr *swr);
 
