@@ -169,10 +169,10 @@ void nhca_users_destroy(struct nhca_users *users);
  * @cred: credentials of the task
  *
  * In a user namespace that a user has created, processes may have many uids, which /etc/subuid
- * permits.  The function charges all of them to the creator: it reads the owners of the nested user
- * namespaces that @cred is in, beginning with the outermost, and returns the first owner who is not
- * root of the host.  Without such an owner, it returns the real uid.  Root of the host creates user
- * namespaces for containers, so each uid in such a container is a separate user.
+ * permits.  All of these uids count as the creator: the function reads the owners of the nested
+ * user namespaces that @cred is in, beginning with the outermost, and returns the first owner who
+ * is not root of the host.  If there is none, the function returns the real uid.  Root of the host
+ * creates user namespaces for containers, so each uid in these containers is a separate user.
  * Context: any.
  * Return: the uid.
  */

@@ -61,7 +61,8 @@ enum nhca_fault_point {
  * @place:   returns the position of a QPN in the order in which QPNs are allocated; NULL: QPNs are
  *           allocated in increasing order
  * @base:    position of the QPN that was the next to be allocated when the rule was added
- * @counts:  number of items examined in each stream: value entries, by nhca_rule_stream()
+ * @counts:  number of items examined in each stream, as a value entry; nhca_rule_stream() is the
+ *           index of the entry
  * @seen:    number of items examined in all streams
  * @hits:    number of items hit in all streams
  *

@@ -227,10 +227,11 @@ static bool fetch_behind(const struct nhca_channel *ch, const struct nhca_rcxt_i
 }
 
 /*
- * Put the work request in ch->wqe on ch->waiting, so that later work requests pass it.  It waits
- * for its rCxt; a cancel may instead wait for the end of accesses to memory.
- * Return: NHCA_FETCHED_DONE: it was put on the list; NHCA_FETCHED_NONE: it stays where it is,
- * because it is on the list already, or because the list has no room.
+ * Put the work request in ch->wqe on ch->waiting, so that later work requests pass it.  A cancel
+ * waits for its rCxt, or for the end of accesses to memory; any other work request waits for its
+ * rCxt.
+ * Return: NHCA_FETCHED_DONE: the work request was put on the list; NHCA_FETCHED_NONE: the work
+ * request stays where it is, because it is on the list already, or because the list has no room.
  */
 static enum nhca_fetched fetch_wait(struct nhca_channel *ch)
 {

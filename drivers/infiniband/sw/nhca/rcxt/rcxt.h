@@ -173,8 +173,8 @@ int nhca_channel_modify(struct nhca_channel *ch, const struct nhca_channel_modif
  * After a revocation, the function waits until the channel sends nothing to the address as the
  * source of a third-party transfer.  Managers of transfers in progress get a status.
  * Context: process, sleeps.
- * Return: 0; -EINVAL: invalid operation, or no address handle of the channel's PD; -ENOSPC: the
- * channel allows NHCA_MAX_TARGETS addresses; -ENOENT: the channel does not allow the address.
+ * Return: 0; -EINVAL: invalid operation, or no unicast address handle of the channel's PD; -ENOSPC:
+ * the channel allows NHCA_MAX_TARGETS addresses; -ENOENT: the channel does not allow the address.
  */
 int nhca_channel_target(struct nhca_channel *ch, const struct nhca_channel_target *cmd);
 

@@ -18,7 +18,7 @@
  * @x:  RXETH of a request or of a challenge
  * @mirrored: true: @x is that of a challenge, which has source and destination exchanged
  *
- * The hash includes both PVOs, the source's channel and rCxt, and all fields that name the target.
+ * The hash includes both PVOs, the source's rCxt, and all fields that name the target.
  * Context: any.
  * Return: the hash.
  */
@@ -33,8 +33,8 @@ u64 nhca_third_digest(const struct nhca_channel *ch, const struct nhca_rxeth *x,
  * Source, target and manager have addresses of one IP version, because the target sends the notice
  * to the manager by the IP version in which the payload has arrived.
  * Context: the channel's turn.
- * Return: 0; -EINVAL: the work request is malformed; -EAFNOSUPPORT: only one of source and target
- * has an IPv4 address.
+ * Return: 0; -EINVAL: the work request is malformed, or names no unicast address handle of the
+ * channel's PD; -EAFNOSUPPORT: only one of source and target has an IPv4 address.
  */
 int nhca_third_target(const struct nhca_channel *ch, const struct nhca_av *source,
 		      struct nhca_rxeth *x);

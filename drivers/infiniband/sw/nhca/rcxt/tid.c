@@ -463,7 +463,10 @@ int nhca_rcxt_begin_again(struct nhca_rcxt *rc, u32 tid, u32 total, u32 segment)
 	switch (rc->state) {
 	case NHCA_RCXT_WAITING:
 		rc->state = NHCA_RCXT_SENDING;
-		/* packets of a half-send write refer to no pages, but repeated ones may */
+		/*
+		 * for a half-send write as well: the packets of its work requests refer to no
+		 * pages, but packets that are retransmitted from job memory may
+		 */
 		rc->wrote = true;
 		return 0;
 	case NHCA_RCXT_SENDING:

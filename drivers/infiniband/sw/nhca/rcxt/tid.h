@@ -211,13 +211,13 @@ enum nhca_rcxt_verdict nhca_rcxt_challenge(const struct nhca_rcxt *rc, const str
 
 /**
  * nhca_rcxt_notice - apply the tid rules to a notice, which says that the peer has placed all bytes
- * @rc: the rCxt that the notice names: that of the side that sends the payload
+ * @rc: the rCxt that the notice names: that of the side that sends the payload, or of the manager
  * @x:  RXETH of the notice
  * Context: any, rCxt's lock.
- * Return: enum nhca_rcxt_verdict.  ACCEPT, at most once for each transfer: a peer's read is
- * complete; or a write is RELEASING, and the caller calls nhca_rcxt_released() when no packet
- * refers to the pages of the write.  LATER: the notice is recorded, and nhca_rcxt_sent() will
- * return true.
+ * Return: enum nhca_rcxt_verdict.  ACCEPT, at most once for each transfer: a peer's read or a
+ * third-party transfer is complete; or a write is RELEASING, and the caller calls
+ * nhca_rcxt_released() when no packet refers to the pages of the write.  LATER: the notice is
+ * recorded, and nhca_rcxt_sent() will return true.
  */
 enum nhca_rcxt_verdict nhca_rcxt_notice(struct nhca_rcxt *rc, const struct nhca_rxeth *x);
 
@@ -290,8 +290,8 @@ enum nhca_rcxt_verdict nhca_rcxt_third_may(const struct nhca_rcxt *rc, const str
  * @x:      RXETH of the challenge
  * @digest: nhca_third_digest() of the challenge
  *
- * Each field of the challenge that is repeated in the next request must be that of the latest
- * request.  Otherwise a peer could make the manager send requests that no program has posted.
+ * The number, the sizes and all fields of @digest must be those of the latest request.  Otherwise a
+ * peer could make the manager send requests for transfers that no program has posted.
  * Context: any, rCxt's lock.
  * Return: enum nhca_rcxt_verdict.  ACCEPT: send the request again.
  */
