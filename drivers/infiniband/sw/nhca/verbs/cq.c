@@ -157,7 +157,7 @@ static int nhca_cq_swap(struct nhca_cq *cq, struct nhca_ring *ring)
 	nhca_cq_move_start(cq, &m, ring);
 	do {
 		err = nhca_cq_move_step(cq, &m);
-		/* A consumer that polls all the time could keep the loop running; a kill ends it. */
+		/* if a consumer polls all the time, only this check may end the loop */
 		if (err == -EAGAIN && fatal_signal_pending(current))
 			err = -EINTR;
 	} while (err == -EAGAIN);
