@@ -182,8 +182,9 @@ struct nhca_res_srq {
 /**
  * struct nhca_res_mr - a memory region
  * @size:      bytes of this struct
- * @kind:      0: pinned pages with table entries, 1: the DMA MR of kernel consumers, 2: a
- *             scatter/gather list, 3: on-demand paging, 4: a dma-buf, 5: a part of a file
+ * @kind:      0: pages with table entries (pinned memory of a process, device memory, a fast
+ *             registration), 1: the DMA MR of kernel consumers, 2: a scatter/gather list,
+ *             3: on-demand paging, 4: a dma-buf, 5: a part of a file or block device
  * @valid:     1: the keys of the region are valid
  * @access:    enum ib_access_flags
  * @bound_mws: memory windows that are bound to the region
