@@ -2,8 +2,8 @@
 /*
  * Connects the queue pairs of load: RC and UC through qp_connect() of peers.h, UD through an
  * address handle, and those of iWARP through rdma_cm, because an iWARP connection is a TCP
- * connection.  Only a program of one source file can include this header, because its functions are
- * static.
+ * connection.  Only one source file of a program can include this header, because its functions and
+ * variables are static.
  */
 #ifndef CONNECT_H
 #define CONNECT_H
@@ -72,8 +72,9 @@ static void iwarp_meet(void)
 }
 
 /*
- * Both ends connect their queue pairs in the same order. The rdma_cm_id exists until the program
- * ends. If rdma_cm has chosen a local port that TCP still uses, retry: a new id has another port.
+ * The passive end accepts the next connection request, so both ends must connect their queue pairs
+ * in the same order. The rdma_cm_id exists until the program ends. If rdma_cm has chosen a local
+ * port that TCP still uses, retry: a new id has another port.
  */
 static void iwarp_connect(struct ibv_qp *qp)
 {
@@ -109,7 +110,7 @@ static void end_init(struct ibv_qp *qp)
 		qp_init(qp);
 }
 
-/* Connect @qp to queue pair @peer_qpn of the other end; it can send afterwards. */
+/* Make @qp ready to send. @peer_qpn: the other end's queue pair, for RC and UC without iWARP */
 static void end_connect(struct ibv_qp *qp, uint32_t peer_qpn)
 {
 	if (is_iwarp())

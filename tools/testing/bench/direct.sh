@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# One guest with one CPU and a disk, which is registered as a region of a file. Measures the cost of a peer's WRITEs and
-# READs, of both ends together. For comparison it also measures the same operations on memory. The disk is null_blk,
-# which takes no time and copies no bytes.
+# One guest with one CPU and a disk, of which the passive end registers a region. Measures the cost of WRITEs and READs
+# of this region, of both ends together, and for comparison the cost of WRITEs and READs of memory. The disk is
+# null_blk, which takes no time and copies no bytes.
 # bench: --nodes 1 --driver nhca --clock instructions --memory 3072 --timeout 1200
 
 . "$LAB_SRC/bench/guest.sh"

@@ -2,8 +2,9 @@
 # shellcheck shell=bash
 # Functions for benchmark scripts in guests: . "$LAB_SRC/bench/guest.sh"
 #
-#   bench_ends veth|loop		create two ends on this host: two devices in two namespaces that a veth pair
-#				connects, or with "loop" one device for both ends
+#   bench_cable			create the namespaces "left" and "right", and a veth pair between them
+#   bench_ends veth|loop		create two ends on this host: a device in each namespace of bench_cable, or
+#				with "loop" one device for both ends
 #   bench_here DRIVER		remove all devices of this node, then add a device of DRIVER on $NETDEV
 #   bench_load NAME OPTIONS...	run `load` between the ends and print a line `bench NAME {...}`
 #   bench_transfers NAME OPTIONS...	like bench_load, with rCxt datagrams
@@ -38,7 +39,6 @@ bench_link() {
 	done
 }
 
-# Create two namespaces and a veth pair between them.
 bench_cable() {
 	local space
 	for space in left right; do
@@ -65,7 +65,8 @@ bench_gid() {
 	if [ "$LAB_DRIVER" = siw ]; then echo 0; else gid_of "$1" "$2"; fi
 }
 
-# Set the devices BENCH_DEV_1 and BENCH_DEV_2, and the commands BENCH_IN_1 and BENCH_IN_2 that enter their namespaces.
+# Create the devices, and set their names BENCH_DEV_1 and BENCH_DEV_2, and the commands BENCH_IN_1 and BENCH_IN_2 that
+# enter their namespaces.
 bench_ends() {
 	local how=$1
 	if [ "$how" = veth ]; then
@@ -163,8 +164,7 @@ bench_netem() {
 	done
 }
 
-# Measure the latency of the link and of the two kernels: the sender of an ICMP echo is a process, but the kernel
-# answers.
+# For comparison, measure a latency with only one process: the kernel of node 1 answers the ICMP echoes.
 bench_ping() {
 	if [ "$NODE" = "$NODES" ]; then
 		ping -n -A -s 56 -c "$2" "$IP_1" > "$LIB_TMP/ping" 2>&1

@@ -25,7 +25,8 @@
  *
  * Both ends need the same options.  The passive end returns credit for each quarter of its receive
  * queue, so that the sender never overruns it and no RNR NAK is measured.  SENDs of UC and UD have
- * no ACKs, so a stream ends only after the credit for its last SENDs has come back.
+ * no ACKs, so a stream ends only after credit messages show that its SENDs have arrived
+ * (all_came()).
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -178,8 +179,8 @@ static void post_list(uint32_t q, uint32_t count, uint32_t number, bool signaled
 
 /*
  * Return: true if a post of @count messages must be signaled.  The last posts of a stream are
- * signaled, because otherwise their completions would never come.  @left: number of messages to
- * post after this post.
+ * signaled, because no later completion would stand for them.  @left: number of messages to post
+ * after this post.
  */
 static bool is_signaled(uint32_t q, uint32_t count, uint32_t left)
 {
@@ -202,9 +203,8 @@ static double fairness(void)
 }
 
 /*
- * Return: true if credit messages show that the peer has received all SENDs of UC or UD. The last
- * SENDs of each queue pair do not count, if they are too few for a credit message. For RC, always
- * true.
+ * Return: true for RC. For UC and UD: true if credit messages show that the peer has received all
+ * SENDs, except the last ones of each queue pair if they are too few for a credit message.
  */
 static bool all_came(void)
 {
@@ -227,7 +227,7 @@ static void stream(uint32_t count)
 	memset(done_of, 0, sizeof(done_of));
 	jain = 0;
 	while (done < count || !all_came()) {
-		/* post on each queue pair that has room, until none has */
+		/* post on queue pairs that have room, until none has room or all is posted */
 		for (idle = 0; posted < count && idle < o.qps; q = (q + 1) % o.qps) {
 			n = count - posted < o.list ? count - posted : o.list;
 			if (outstanding[q] + n > o.depth || (o.op == SEND && credit[q] < n)) {
@@ -393,7 +393,7 @@ static void pingpong_run(void)
 
 /* ---- both ends ---- */
 
-/* Return: the place that the other end accesses: the memory, or with -f a region of the file. */
+/* Return: the data of the memory, or with -f at the passive end those of a region of the file. */
 static struct address target(void)
 {
 	struct nhcadv_direct_pool_init_attr pool = { .blocks = 256 };

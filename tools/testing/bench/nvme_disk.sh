@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Functions that measure reads of an NVMe disk over a transport, to read after guest.sh:
-# . "$LAB_SRC/bench/nvme_disk.sh". The target's disk is null_blk, which takes no time and copies no bytes.
+# Functions that measure reads of an NVMe disk over a transport: . "$LAB_SRC/bench/nvme_disk.sh", after guest.sh.
+# The target's disk is null_blk, which takes no time and copies no bytes.
 #
 #   nvme_disk				create the disk
 #   nvme_measure WHO TRANSPORT		connect, read and disconnect; with two nodes, node 1 is the target
@@ -40,7 +40,7 @@ nvme_measure() {
 	if [ "$NODE" = "$NODES" ]; then
 		if nvme_connect "$transport"; then
 			# By default fio reaps one completion and submits one request, so on one CPU one request is in
-			# progress at a time. The second line submits and reaps in batches.
+			# progress at a time. The second measurement submits and reaps in batches.
 			nvme_read "$who" "randread 4096" 4096 --rw=randread --iodepth=32
 			nvme_read "$who" "randread batches 4096" 4096 --rw=randread --iodepth=32 \
 				--iodepth_batch_submit=16 --iodepth_batch_complete_max=32

@@ -20,11 +20,11 @@ same_host() {
 	echo "$1" > /sys/module/nhca/parameters/same_host
 }
 
-# Measure many queue pairs of a device with the same load.
+# Measure WRITEs of 64 KiB on many queue pairs.
 many() {
 	local who=$1 qps
 	for qps in 4 16 64 256 1000; do
-		# libsiw reads the mmap offset 0x90000 of a ring as an error, which occurs with 256 queue pairs.
+		# With 256 queue pairs a ring has the mmap offset 0x90000, which libsiw takes for an error.
 		[ "$LAB_DRIVER:$qps" = siw:256 ] && continue
 		bench_load "$who write 65536 qps $qps" -o write -s 65536 -q $qps -k 2 \
 			-n $((qps < 200 ? 800 : 4 * qps)) -w $((qps < 50 ? 200 : 4 * qps))
@@ -52,7 +52,7 @@ sizes() {
 	done
 }
 
-# Measure SENDs of the unreliable services. A message of UD fits into one packet.
+# Measure SENDs of the unreliable services. A UD message must fit into one packet, so it has at most 4096 bytes.
 unreliable() {
 	local who=$1
 	bench_load "$who uc-send 65536" -t uc -s 65536 -n 400
@@ -92,7 +92,7 @@ slab() {
 	awk '$1 == "Slab:" || $1 == "Percpu:" { sum += $2 } END { print sum }' /proc/meminfo
 }
 
-# Measure the kernel memory of an idle queue pair: slab and per-CPU memory, which does not include its rings.
+# Measure the kernel memory of an idle queue pair: slab and per-CPU memory, but not its rings.
 idle() {
 	local qps=1000 before after server client
 	BENCH_PORT=$((BENCH_PORT + 1))

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Two user-mode guests with one CPU each: measures the latency of programs that poll on the only CPU. Work that an
-# adapter leaves to another task then waits for the scheduler. Emulated guests cannot measure this latency: the two CPU
-# threads of the emulator, which poll, keep its I/O threads from running for most of a message's time.
+# Two user-mode guests with one CPU each: measures the latency between programs that poll, and between programs that
+# sleep. While a program polls on the only CPU, work that an adapter leaves to another task waits for the scheduler.
+# Emulated guests cannot measure this latency: while the programs poll, the CPU threads of both emulators keep the
+# emulators' I/O threads from running for most of a message's time.
 # bench: --machine uml --nodes 2 --driver nhca --timeout 900
 
 . "$LAB_SRC/bench/guest.sh"

@@ -68,7 +68,7 @@ static struct done next_done(void)
 }
 
 /*
- * Post a new transfer for each completion, so that @depth transfers are outstanding both when the
+ * Post a new transfer for each completion, so that o.depth transfers are outstanding both when the
  * clock starts and when it stops.
  */
 static void run(void)

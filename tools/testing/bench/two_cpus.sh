@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# One guest with two CPUs and an end on each: measures the latency with events and with polling when the ends do not
-# share a CPU. The measurement runs in real time. The drivers take turns in three rounds, and for each measurement the
+# One guest with two CPUs, so that the ends need not share a CPU: measures the latency with events and with polling. The
+# measurement runs in real time. The drivers take turns in three rounds, and for each measurement the
 # round with the median p50 counts.
 # bench: --nodes 1 --cpus 2 --driver nhca --memory 2048 --timeout 900
 

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Two guests with one CPU each and an Ethernet link: measures bandwidth and latency, also with packet loss, for each
-# adapter, for nhca with rdma_rxe as its peer, and for TCP; and how nhca and TCP share a narrow link.
+# Two guests with one CPU each and an Ethernet link: measures the bandwidth of each adapter and of TCP without and with
+# packet loss, the latency of each adapter, the bandwidth between nhca and rdma_rxe, and how nhca and TCP share a narrow
+# link.
 # bench: --nodes 2 --mtu 4200 --driver nhca --modules siw --timeout 3000
 
 . "$LAB_SRC/bench/guest.sh"
@@ -127,7 +128,8 @@ for who in ${DRIVERS:-nhca rxe siw}; do
 	bench_here "$who" && measure "$who" && large "$who"
 done
 if [ -z "$DRIVERS" ]; then
-	# Measure rdma_rxe again as the reference for the next two measurements, because a machine's speed changes.
+	# Measure rdma_rxe again as the reference for the next two measurements, because the machine's speed may have
+	# changed since the first measurement.
 	bench_here rxe && bench_load "rxe-again write 65536" -o write -s 65536 -n "${STREAM:-3200}"
 	for order in "nhca rxe" "rxe nhca"; do
 		# shellcheck disable=SC2086 # two words

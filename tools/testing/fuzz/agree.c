@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Decodes packets with the driver's code, for agree.py.  Reads packets from stdin, each after its
- * length (16 bits, little endian).  Prints a line for each packet: the error, or "ok", the fields,
- * and the headers as the driver's encoder writes them.
+ * length (16 bits, little endian).  Prints a line for each packet: the error, or "ok" with the
+ * fields and with the headers as the driver's encoder writes them.
  */
 #include <stdio.h>
 #include "bth.h"

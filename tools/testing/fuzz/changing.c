@@ -19,7 +19,8 @@ static int stop;
 
 /*
  * Change opcode and pad count again and again. The opcodes are RC READ Request, RC FetchAdd, RC
- * SEND Only, RC WRITE Only and the notice of a channel, whose headers have different lengths.
+ * SEND Only, RC WRITE Only and the notice of a channel. Their headers have 12 to 76 bytes, so a
+ * notice is too short.
  */
 static void *change(void *unused)
 {

@@ -33,7 +33,7 @@ static size_t noise(u8 *p)
 	return size;
 }
 
-/* Set length fields that may be consistent, for packets of a transfer. */
+/* Set the length fields of a transfer's packet to values that may be consistent. */
 static void rxeth(u8 *p, size_t payload)
 {
 	struct nhca_rxeth x;
@@ -82,8 +82,8 @@ static size_t nearly_right(u8 *p)
 	} while (!info);
 	p[1] &= 0xf0;
 	/*
-	 * A packet without payload must have no pad. One in eight packets keeps its random pad
-	 * count.
+	 * A packet without payload must have no pad. One in eight of these packets keeps its random
+	 * pad count.
 	 */
 	if (!(info->flags & NHCA_OPF_PAYLOAD) && draw(8))
 		p[1] &= 0xcf;
@@ -131,7 +131,7 @@ int main(int argc, char **argv)
 
 	/*
 	 * Fail if a result never occurred, or if no packet of some opcode was accepted: then the
-	 * run has not tested the code for it.
+	 * run has not tested the code for this result or opcode.
 	 */
 	for (i = 0; i <= NHCA_DECODE_LENGTH; i++) {
 		if (!results[i]) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Calls the wire decoder and the check of the opcode sequence with any bytes, and checks their
- * results.  libFuzzer and random.c call these functions.
+ * results.  libFuzzer and random.c call the functions of this file.
  */
 #include <stdio.h>
 #include <stdlib.h>

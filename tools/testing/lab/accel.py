@@ -42,7 +42,7 @@ def flags(kvm, clock):
     # -erms: QEMU emulates rep movsb byte by byte, which would slow down every copy. Without the flag the kernel does
     # not use rep movsb.
     # -la57: for a short part of its boot a kernel has not yet detected that its CPU uses five-level page tables. During
-    # this time KASAN reports memory accesses of interrupts.
+    # this time KASAN reports valid memory accesses of interrupts.
     if clock == "instructions":
         return ["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-cpu", "max,-erms,-la57"]
     if kvm:

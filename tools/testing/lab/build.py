@@ -16,7 +16,7 @@ import paths
 import say
 import sources
 
-# Sources of module and libraries, and sources of the test programs
+# Sources of module, libraries and tools, and sources of the test programs
 TOOLS = sorted(f"tools/{path.name}" for path in (paths.ROOT / "tools").iterdir() if path.name != "testing")
 DRIVER_PARTS = ["Makefile", "Kbuild", "drivers", "include", "userspace", *TOOLS]
 PROGRAM_PARTS = ["Makefile", "include", "userspace/libnhca", "userspace/libnhcamsg", "tools/testing/selftests",
@@ -98,7 +98,8 @@ class Builder:
             (temporary / "payload").mkdir()
             make(temporary)
             paths.replace(temporary, final)
-            # Guests copy payloads when they start. Keep the last four, for a switch between versions.
+            # A run copies its payloads into its initrd, so old payloads are not needed. Keep the last four, for a
+            # switch between versions.
             old = sorted(self.folder.glob(f"{what}-*"), key=lambda path: path.stat().st_mtime)
             for path in old[:-4]:
                 shutil.rmtree(path, ignore_errors=True)
@@ -279,10 +280,10 @@ class Builder:
             source = self._source("src", afresh=True)
             _copy(names, source)
             jobs = self._make()
-            # Build the messages library also alone, as a distribution does: for the installed libnhca, and without
-            # the other sources. Then compile a program for the installed libraries.
             command = f"{jobs} W=1 C=2 module"
             if self.image.suite == self.image.release:
+                # Build the messages library also alone, as a distribution does: with the installed libnhca, and without
+                # the other sources. Then compile a program with the installed libraries.
                 command += f"""
                 {jobs} messages tools store && {jobs} selftests
                 make -C /src/userspace install BUILD=/src/build/userspace
@@ -301,7 +302,7 @@ class Builder:
                     if is_complaint(line)]
 
 
-# Warnings that have nothing to do with this project
+# Messages that have nothing to do with this project
 HARMLESS = ("the compiler differs from the one used to build the kernel",
             "Skipping BTF generation")
 

@@ -83,7 +83,7 @@ class Guest:
         self.output.touch()
         self.started = time.monotonic()
         with open(self.run / f"qemu.{self.number}", "wb") as log:
-            # Start a new session, so that ctrl-C reaches only the lab, which then ends the guests in order.
+            # Start a new session, so that ctrl-C reaches only the lab, which then stops each guest itself.
             self.process = subprocess.Popen(command, cwd=self.run, stdin=subprocess.DEVNULL,
                                             stdout=log, stderr=log, start_new_session=True,
                                             pass_fds=[one.fileno() for one in sockets],

@@ -4,12 +4,12 @@
  *
  * A mark is a NOP of seven bytes that no compiler generates (bench/profile.h), so a program can set
  * it at no cost and without leaving the guest.  When QEMU ends, the plugin writes the counts to the
- * file of the argument "out=".  The file has a line for each translated block, a sequence of
- * instructions that is entered only at its start: "ADDRESS INSTRUCTIONS EXECUTIONS".  Address 0
- * stands for all of user space.
+ * file of the argument "out=".  The file has a line for each translated block of the kernel (a
+ * sequence of instructions that is entered only at its start) that was executed:
+ * "ADDRESS INSTRUCTIONS EXECUTIONS".  A line with address 0 has the instructions of user space.
  *
- * QEMU's header is in no Debian package of this release.  The declarations below are version 1 of
- * the interface, which every QEMU since 4.2 has.
+ * Debian 12 does not have QEMU's header.  The declarations below are version 1 of the interface,
+ * which QEMU 7.2 of Debian 12 has.  Current versions of QEMU accept only version 2 and later.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -101,7 +101,7 @@ static struct block *block_of(uint64_t address, uint64_t instructions)
 	return b;
 }
 
-/* The mark is nopl 0x6861633N(%rax): "1cah" starts counting, "0cah" ends it. */
+/* The mark is nopl 0x6861633N(%rax): the displacement "1cah" starts counting, "0cah" ends it. */
 static void look_for_mark(struct qemu_plugin_insn *insn)
 {
 	static const uint8_t nop[] = { 0x0f, 0x1f, 0x80 };

@@ -86,7 +86,7 @@ def _without_foreign_races(lines):
     return kept + (race or [])
 
 
-# With fault injection the creation of a slab cache fails, with ENOMEM or EINVAL. The kernel then prints the stack,
+# With fault injection the creation of a slab cache may fail, with ENOMEM or EINVAL. The kernel then prints the stack,
 # although there is no error in the kernel.
 REFUSED_CACHE = re.compile(
     r"^.*kmem_cache_create\w*\(\w+\) failed with error -(?:12|22)\n(?:.*\n){0,15}?.*Call Trace:.*$", re.M)

@@ -89,7 +89,7 @@ class Lab:
         builder = build.Builder(self.image, self.kernel)
         self.version = builder.version
         payloads = [builder.programs()]
-        # A node without a device also has the module, so that its script can load it.
+        # With the driver "none" the guests also get the module, so that a script can load it.
         if options.debs:
             payloads += [builder.debs(), builder.installed_debs()]
         elif {"nhca", "none"} & set(self.drivers.values()):
@@ -209,7 +209,8 @@ class Lab:
             one.start(command, plugs)
             if not one.alive():
                 raise say.LabError(f"node {number} ended while it started: {one.complaint()}")
-        # Each guest has its own ends of the cables, so a cable closes when a guest ends.
+        # Close the lab's copies of the sockets that the guests have inherited, so that a cable closes when its guest
+        # ends.
         if self.user_mode:
             self.cables.connect()
         else:

@@ -46,8 +46,8 @@ mount --bind -o ro {testing} testing
 {disks}
 touch linux
 mount --bind {kernel} linux
-# No exec: the shell stays the first process of the pid namespace, because such a process ignores some of the signals
-# that user-mode Linux sends to itself.
+# No exec: the shell stays the first process of the pid namespace. The kernel would ignore some of the signals that it
+# sends to itself if it were the first process.
 chroot . /usr/bin/env -i PATH=/usr/bin:/usr/sbin HOME=/tmp TMPDIR=/tmp /linux {words} || exit $?
 """
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The unaligned accessors that wire/ uses, byte by byte, so that the sanitizers see each one. */
+/* Unaligned accessors for wire/: they access single bytes, so the sanitizers check each byte. */
 #ifndef FUZZ_LINUX_UNALIGNED_H
 #define FUZZ_LINUX_UNALIGNED_H
 
