@@ -79,7 +79,10 @@ static void set_timer(struct attached *a, uint32_t seconds)
 	a->timing = seconds;
 }
 
-/* The server has answered a request, so the next loss is not a part of the last one. */
+/*
+ * The server has answered a request, so a later loss of the connection is a new one: reset the
+ * delay between attempts to connect, and stop the timer of the last loss.
+ */
 static void settle(struct attached *a)
 {
 	a->reconnect.delay = 0;
@@ -474,7 +477,7 @@ static void handle_event(struct attached *a, enum event event)
 	}
 }
 
-/* Gets one event at a time, because the file descriptors of others may be closed by its handler. */
+/* Gets one event at a time, because its handler may close file descriptors of other events. */
 static void handle_events(struct attached *a)
 {
 	struct epoll_event event;

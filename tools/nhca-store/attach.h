@@ -26,15 +26,20 @@ enum kind {
 
 /**
  * struct reconnect - attempts to connect again, by a thread
- * @server, @name, @write, @session: as for the first connection
+ * @server: SERVER[:PORT]
+ * @name:   name of the export
+ * @write:  open the export for writing
+ * @session: session of all connections of the device; see struct store_request
  * @buffer: the buffer of the requests, to register with each connection
  * @delay:  seconds before the next attempt
- * @c, @mr: the connection; valid when the thread has ended and @failed is false
+ * @c:      the connection; valid when the thread has ended and @failed is false
+ * @mr:     region of @buffer in the protection domain of @c
  * @failed: the export has changed, so there must be no further attempts; c.why says how
  * @before: c.open of the lost connection
  * @unflushed: as in client_check_again()
  * @done:   eventfd: the thread has ended
  * @cancel: eventfd: make no further attempt
+ * @thread: the thread
  */
 struct reconnect {
 	const char *server;
@@ -79,31 +84,33 @@ enum wait {
 /**
  * struct attached - the block device
  * @c:      connection to the server
- * @state:  of the connection
+ * @state:  state of the connection
  * @mr:     region of @buffer
  * @reconnect: the next connection
  * @connecting: the thread of @reconnect runs
- * @timeout: seconds after a loss until I/O fails; 0: at once; or STORE_FOREVER
+ * @timeout: seconds after a loss of the connection until I/O fails; 0: without delay; or
+ *          STORE_FOREVER
  * @timer:  timerfd: runs from a loss until the server answers a request
- * @timing: it runs
+ * @timing: @timer runs
  * @ring:   io_uring
- * @control, @device: /dev/ublk-control and /dev/ublkcN
+ * @control: file descriptor of /dev/ublk-control
+ * @device: file descriptor of /dev/ublkcN
  * @signals: signalfd
  * @events: epoll of all file descriptors but those of the io_uring
  * @id:     number of the block device
  * @plain:  the kernel expects plain command numbers
  * @requests: requests of the kernel, by tag; the kernel writes them
  * @buffer: REQUEST_BYTES for each tag
- * @wait:   by tag
+ * @wait:   by tag: what the request of the kernel waits for
  * @refused: by tag: the server has refused the request once
  * @calling: a request to the server is in progress
  * @ranges_next: the next request to the server is for a range, if one waits
  * @range_tag: the tag from which the search for the next request for a range begins
- * @acknowledged: number of writing requests of the kernel that have succeeded
- * @durable: as many of them were made durable
+ * @acknowledged: number of requests of the kernel that write and have succeeded
+ * @durable: number of these requests whose bytes were made durable
  * @syncing: value of @acknowledged when the STORE_SYNC in progress began
- * @active: tags whose request or command the kernel has
- * @control_result: of the last control command
+ * @active: number of tags for which the kernel has not ended the io_uring command
+ * @control_result: result of the last control command
  * @controlling: a control command is in progress
  * @stopping: the device is being removed
  * @stop_wanted: a signal came while a control command was in progress

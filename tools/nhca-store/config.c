@@ -13,7 +13,11 @@
 
 #include "store.h"
 
-/* The line that is being read, for messages */
+/**
+ * struct place - the line that is being read, for messages
+ * @path: path of the file
+ * @line: number of the line, from 1
+ */
 struct place {
 	const char *path;
 	unsigned int line;

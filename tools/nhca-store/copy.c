@@ -30,23 +30,29 @@
 /**
  * struct copy - a copy in progress
  * @c:      the connection
- * @server, @name, @options: arguments of the command
- * @session: of all connections of this copy
- * @read:   from the server (get), or to the server (put)
+ * @server: SERVER[:PORT]
+ * @name:   name of the export
+ * @options: options of the command
+ * @session: session of all connections of this copy; see struct store_request
+ * @read:   true: from the server (get); false: to the server (put)
  * @fd:     local file
  * @stream: @fd has no offsets (standard input or output, pipe)
  * @offset: byte of the export at which the copy begins
  * @start:  byte of the local file at which the copy begins
  * @length: bytes to copy by RDMA, without the export's tail
- * @buffer, @mr: DEPTH * CHUNK bytes and their region.  With --direct: no @buffer; @mr is the region
- *          of the local file, whose addresses are offsets from @start, and @pool its pool
+ * @buffer: DEPTH * CHUNK bytes; NULL: --direct
+ * @mr:     region of @buffer.  With --direct: region of the local file, whose addresses are
+ *          offsets from @start
+ * @pool:   --direct: pool of @mr
  * @lengths: bytes of the operation in each slot
  * @oldest: slot of the oldest operation in progress
  * @begun:  bytes whose operation was posted
  * @done:   bytes that have been copied
  * @outstanding: operations in progress; they complete in order
  * @lost:   when the connection was lost, ms; 0: the server has answered since then
- * @progress: when the progress was shown last, ms; @since: when the copy began
+ * @show:   show the progress
+ * @since:  when the copy began, ms
+ * @progress: when the progress was shown last, ms
  */
 struct copy {
 	struct store_client c;
@@ -196,8 +202,9 @@ static int deregister_local(struct copy *copy)
 }
 
 /*
- * Tries to connect again until the time is over.  Bytes that were written may be lost if the
- * server's instance has changed, and a pipe cannot be read again.
+ * Tries to connect again until the time is over.  If the server's instance has changed, bytes that
+ * were written may be lost.  Then a put fails, because its input may be a pipe, which cannot be
+ * read again.
  * Return: 0, or -1 after a message
  */
 static int connect_again(struct copy *copy)

@@ -206,7 +206,7 @@ static uint16_t range_flags(const struct opened *o)
 		return 0;
 	if (o->block)
 		return STORE_F_ZERO | (disk_discards(o->fd) ? STORE_F_DISCARD : 0);
-	/* There is nothing to free behind the end of the file, so this is only a test. */
+	/* After the end of the file there is nothing to free, so this call is only a test. */
 	if (fstat(o->fd, &st) ||
 	    fallocate(o->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 		      st.st_size - st.st_size % STORE_TAIL + STORE_TAIL, STORE_TAIL))
@@ -321,7 +321,7 @@ static int discard_or_zero(struct opened *o, enum store_op op, bool unmap, uint6
 
 	if (o->block)
 		return ioctl(o->fd, op == STORE_DISCARD ? BLKDISCARD : BLKZEROOUT, range);
-	/* A hole has zeros, too.  Some file systems have no other way to write zeros. */
+	/* A hole also reads as zeros.  Some file systems have no other way to write zeros. */
 	if (op == STORE_ZERO && !unmap) {
 		if (!fallocate(o->fd, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE, at, bytes))
 			return 0;
@@ -346,7 +346,7 @@ int export_range(struct opened *o, enum store_op op, bool unmap, uint64_t offset
 	o->error = error ? error : o->error;
 	if (!error && discard_or_zero(o, op, unmap, o->export->offset + offset, bytes))
 		error = errno;
-	/* In this case the client takes the end of the request for durable. */
+	/* With "sync" the client treats the range as durable when the request ends. */
 	if (!error && o->export->sync && fdatasync(o->fd))
 		error = errno;
 	if (error && error != EOPNOTSUPP)

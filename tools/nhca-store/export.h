@@ -71,7 +71,8 @@ int export_write_tail(struct opened *o, const uint8_t *data, uint32_t length);
  * @o: the export
  * @op: STORE_DISCARD or STORE_ZERO
  * @unmap: STORE_ZERO: the disk may free the blocks
- * @offset, @bytes: the range, which the function checks
+ * @offset: offset of the range in the region; the function checks the range
+ * @bytes: bytes of the range
  *
  * When the function returns 0, a READ of the range does not get earlier bytes any more
  * (STORE_ZERO), and no earlier WRITE changes the range any more.

@@ -146,7 +146,7 @@ bool disk_attribute(dev_t dev, const char *name, char *line, size_t size)
 	return false;
 }
 
-/* The identity of a disk is the one that it has in itself, or else its number. */
+/* The identity of a disk is the WWID or UUID that the disk reports, or else its device number. */
 static uint64_t identify_disk(uint64_t seed, dev_t dev)
 {
 	static const char *const names[] = { "wwid", "device/wwid", "dm/uuid", "md/uuid" };

@@ -12,6 +12,7 @@
 
 /**
  * instance_begin - get the number of this server
+ * @config: configuration of the server
  *
  * The number is the one of the last server with the same address and port if that has ended with
  * all acknowledged bytes on the disks, and if the host has not been restarted since then.

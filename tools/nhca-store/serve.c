@@ -32,7 +32,12 @@
 /* wr_id of the WRITE of 0 bytes that checks whether the client's host still answers */
 #define KEEPALIVE	REQUESTS
 
-/* A pool of the server, for all connections of a device */
+/**
+ * struct pool - a pool of the server, for all connections of a device
+ * @verbs: the device
+ * @pool:  the pool of libnhca
+ * @next:  next pool of the server
+ */
 struct pool {
 	struct ibv_context *verbs;
 	struct nhcadv_direct_pool *pool;
@@ -54,11 +59,36 @@ static struct server {
 	.ended = PTHREAD_COND_INITIALIZER,
 };
 
+/**
+ * struct messages - buffers of a connection
+ * @request: buffer of each receive request
+ * @reply:   buffer of the reply to each request
+ */
 struct messages {
 	struct store_request request[REQUESTS];
 	struct store_reply reply[REQUESTS];
 };
 
+/**
+ * struct connection - a connection of a client
+ * @id:      the connection
+ * @peer:    address of the client, for messages
+ * @pd:      protection domain
+ * @channel: completion channel of @cq
+ * @cq:      completions of the send queue and of the receive queue
+ * @messages: buffers
+ * @messages_mr: region of @messages
+ * @keepalive_sent: a WRITE of 0 bytes is outstanding
+ * @opened:  the export that the client has opened
+ * @stop:    eventfd: can be read when another connection replaces this connection
+ * @next:    next connection of the server
+ * @serving: export that is open, being opened or closed; NULL: none
+ * @session: session of the client; see struct store_request
+ * @order:   number of the STORE_OPEN of this connection, among all STORE_OPENs of the server
+ * @closing: the connection ends, and closes its export
+ *
+ * The lock of the server protects @next and the members after it.
+ */
 struct connection {
 	struct rdma_cm_id *id;
 	char peer[64];
@@ -69,12 +99,11 @@ struct connection {
 	struct ibv_mr *messages_mr;
 	bool keepalive_sent;
 	struct opened opened;
-	int stop;		/* eventfd: can be read when another connection replaces this one */
-	/* The lock of the server protects the members below. */
+	int stop;
 	struct connection *next;
-	const struct store_export *serving;	/* export that is open, being opened or closed */
+	const struct store_export *serving;
 	uint64_t session[2];
-	uint64_t order;		/* among all STORE_OPENs */
+	uint64_t order;
 	bool closing;
 };
 

@@ -54,8 +54,9 @@ enum {
  * @session: STORE_OPEN: random number of the client's session, or 0.  Before the server answers, it
  *           ends all other connections that have opened the export with the same number, and all
  *           their bytes are on the disk: no packet of a lost connection can change the export.
- * @offset, @bytes: STORE_DISCARD, STORE_ZERO: a range of the region, in multiples of 512 and of the
- *           unit of I/O
+ * @offset:  STORE_DISCARD, STORE_ZERO: first byte of a range of the region; a multiple of 512 and
+ *           of the unit of I/O
+ * @bytes:   STORE_DISCARD, STORE_ZERO: bytes of the range; a multiple of the same units
  * @name:    STORE_OPEN: name of the export, ends with 0
  * @data:    STORE_WRITE_TAIL: the tail; shorter requests end before this member
  */
@@ -126,13 +127,19 @@ __attribute__((format(printf, 2, 3), noreturn)) void stop(int status, const char
 
 /**
  * parse_size - read a number of bytes, with an optional suffix K, M, G or T (powers of 1024)
+ * @text: the number as text
+ * @size: output: the number
  * Return: 0, or -1 if @text is no such number.
  */
 int parse_size(const char *text, uint64_t *size);
 
 /* ---- config.c ---- */
 
-/* One entry of an access list: the addresses whose first @bits bits are those of @addr (IPv6). */
+/**
+ * struct store_range - an entry of an access list
+ * @addr: an IPv6 address; an IPv4 address is IPv4-mapped
+ * @bits: the entry contains all addresses whose first @bits bits are those of @addr
+ */
 struct store_range {
 	uint8_t addr[16];
 	unsigned int bits;
@@ -146,7 +153,8 @@ struct store_range {
  * @sync:   each WRITE is durable before it is acknowledged
  * @offset: byte of the file at which the export begins
  * @size:   bytes; 0: up to the end of the file
- * @allow, @allows: who may open the export
+ * @allow:  access list: addresses that may open the export
+ * @allows: number of entries of @allow
  */
 struct store_export {
 	char name[STORE_NAME];
@@ -165,7 +173,10 @@ struct store_export {
  * @port:    port
  * @pool:    bytes of the pool of each device
  * @connections: maximum number of connections
- * @keepalive: seconds without a request after which the server checks whether the client is there
+ * @keepalive: seconds without a request after which the server checks whether the client's host
+ *           still answers
+ * @exports: the exports
+ * @count:   number of exports
  */
 struct store_config {
 	char *address;
@@ -193,6 +204,7 @@ bool config_allows(const struct store_export *export, const struct sockaddr *pee
 
 /**
  * serve - serve the exports of a configuration until SIGTERM or SIGINT
+ * @config: the configuration
  * Return: exit status
  */
 int serve(const struct store_config *config);
@@ -203,11 +215,13 @@ int serve(const struct store_config *config);
  * struct store_client - connection to a server
  * @id:    the connection
  * @pd:    its protection domain
- * @channel, @cq: completions of both queues
- * @send, @recv: buffers of the request and of its reply
+ * @channel: completion channel of @cq
+ * @cq:    completions of the send queue and of the receive queue
+ * @send:  buffer of the request
+ * @recv:  buffer of the reply
  * @mr:    the region of both buffers
  * @sent:  the request was sent, so @send can be filled in again
- * @received: bytes of the reply in @recv; 0: it has not arrived
+ * @received: bytes of the reply in @recv; 0: the reply has not arrived
  * @reads:  number of READs that may be outstanding
  * @open:   the last reply to STORE_OPEN, in host byte order
  * @quiet:  print no errors; the caller uses @why
@@ -278,14 +292,28 @@ void client_drop(struct store_client *c);
 int client_call(struct store_client *c, enum store_op op);
 
 /**
- * client_send, client_replied, client_reply - the steps of client_call(), for callers that post
- * READs and WRITEs at the same time
+ * client_send - send a request, without a wait for the reply
+ * @c: the connection; c->send is set, as for client_call()
+ * @op: enum store_op
  *
- * After client_send(), call client_poll() until client_replied() returns true, and then
- * client_reply(), which returns what client_call() does.
+ * The caller may post READs and WRITEs while it waits for the reply: it calls client_poll() until
+ * client_replied() returns true, and then client_reply().
+ * Return: 0, or EPROTO: the connection is broken, as for client_call().
  */
 int client_send(struct store_client *c, enum store_op op);
+
+/**
+ * client_replied - test whether the reply to the request of client_send() has arrived
+ * @c: the connection
+ * Return: true if the reply has arrived.
+ */
 bool client_replied(const struct store_client *c);
+
+/**
+ * client_reply - check the reply to the request of client_send()
+ * @c: the connection, after client_replied() has returned true
+ * Return: as client_call().
+ */
 int client_reply(struct store_client *c);
 
 /**
@@ -321,7 +349,9 @@ int client_check_again(struct store_client *c, const struct store_reply *open, b
  * @c: the connection
  * @opcode: IBV_WR_RDMA_READ or IBV_WR_RDMA_WRITE
  * @offset: offset in the region
- * @buffer, @length, @lkey: local bytes
+ * @buffer: address of the local bytes
+ * @length: number of bytes
+ * @lkey: L_Key of the local bytes
  * @wr_id: for the completion; below 2^32
  * Return: 0, or an errno after a message as in client_poll().
  */
@@ -367,9 +397,11 @@ int put(const char *path, const char *server, const char *name, const struct cop
 
 /**
  * attach - make an export a block device of this host until SIGTERM or SIGINT
- * @server, @name: the export
+ * @server: SERVER[:PORT]
+ * @name: name of the export
  * @read_only: do not write the export
- * @timeout: seconds after the loss of the connection until I/O fails; 0: at once; or STORE_FOREVER
+ * @timeout: seconds after the loss of the connection until I/O fails; 0: without delay; or
+ *          STORE_FOREVER
  * Return: exit status
  */
 int attach(const char *server, const char *name, bool read_only, uint32_t timeout);

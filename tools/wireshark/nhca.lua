@@ -50,7 +50,7 @@ local has_payload = { [PACKET] = true, [WRITE] = true, [READ_DATA] = true, [STAT
 -- kinds whose payload goes, or will go, into frames
 local of_frames = { [HALF_WRITE] = true, [FRAMES_REQUEST] = true, [FRAMES_DATA] = true,
 	[FRAMES_CHALLENGE] = true }
--- kinds that have the bit t
+-- kinds whose RXETH has the bit t, "notify the manager"
 local has_third = { [THIRD_REQUEST] = true, [THIRD_CHALLENGE] = true, [THIRD_WRITE] = true, [NOTICE] = true }
 local FENCED, FORBIDDEN, TOO_LONG = 4, 5, 6
 local statuses = { [0] = "done", [1] = "partial", [2] = "none", [3] = "violated",

@@ -243,7 +243,7 @@ static int channel_target(struct ibv_qp *ibqp, struct ibv_ah *ah, uint32_t op)
 		return ret;
 	if (!(to_nctx(ibqp->context)->features & NHCA_FEATURE_MOVE))
 		return EOPNOTSUPP;
-	/* The kernel knows address handles by numbers, which each device has its own. */
+	/* A number identifies an address handle for the kernel, but only on its own device. */
 	if (ah->context != ibqp->context)
 		return EINVAL;
 	cmd.ah_id = to_nah(ah)->id;

@@ -125,10 +125,11 @@ int nhca_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 /*
  * Arm the CQ in the header of the ring.
  * Context: the caller holds cq->arming.
- * Return: true if the caller must also send the command to the kernel. This is so if the kernel
- * driver does not support arming in the ring, or the CQ has moderation. It is also so if there are
- * unconsumed entries, and the consumer has consumed entries since the last event (hdr->cons differs
- * from last_event_cons).
+ * Return: true if the caller must also send the command to the kernel:
+ * - The kernel driver does not support arming in the ring.
+ * - The CQ has moderation.
+ * - There are unconsumed entries, and the consumer has consumed entries since the last event
+ *   (hdr->cons differs from last_event_cons).  The command raises an event for these entries.
  */
 static bool arm_in_ring(struct nhca_cq *cq, uint32_t kind)
 {

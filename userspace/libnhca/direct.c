@@ -93,7 +93,11 @@ int nhcadv_direct_free_pool(struct nhcadv_direct_pool *direct_pool)
 	return ret;
 }
 
-/* The kernel's command, followed by the driver's part */
+/**
+ * struct reg_direct - command to register a region of a file
+ * @core: command of uverbs
+ * @drv:  part of the nhca kernel driver
+ */
 struct reg_direct {
 	struct ibv_reg_mr core;
 	struct nhca_reg_mr_cmd drv;
@@ -143,7 +147,7 @@ struct ibv_mr *nhcadv_direct_reg_file(struct ibv_pd *pd, const struct nhcadv_dir
 	cmd.drv.pool = container_of(attr->pool, struct nhca_direct_pool, pool)->number;
 	cmd.drv.depth = attr->depth;
 	cmd.drv.flags = direct_flags(attr);
-	/* the region has no memory in the process: its address is the one that peers use */
+	/* The region has no memory in the process, so name the address that peers use. */
 	ret = ibv_cmd_reg_mr(pd, (void *)(uintptr_t)attr->iova, attr->length, attr->iova,
 			     attr->access & ~FLUSHES, vmr, &cmd.core, sizeof(cmd), &resp,
 			     sizeof(resp));
@@ -152,7 +156,10 @@ struct ibv_mr *nhcadv_direct_reg_file(struct ibv_pd *pd, const struct nhcadv_dir
 		errno = ret;
 		return NULL;
 	}
-	/* for this type ibv_dereg_mr() does not call ibv_dofork_range(): no memory is registered */
+	/*
+	 * For this type ibv_dereg_mr() does not call ibv_dofork_range(), which is for registered
+	 * memory of the process.
+	 */
 	vmr->mr_type = IBV_MR_TYPE_DMABUF_MR;
 	vmr->ibv_mr.pd = pd;
 	vmr->ibv_mr.addr = (void *)(uintptr_t)attr->iova;

@@ -113,7 +113,7 @@ struct nhca_wq {
 /**
  * struct nhca_cq - a completion queue
  * @vcq:    part of libibverbs
- * @dv:     extended polling: values that only completions of channels have
+ * @dv:     extended polling: functions that read values that only completions of channels have
  * @ring:   ring of struct nhca_cqe; a resize changes it under both locks
  * @arming: protects nhca_ring_hdr.arm_seq and @moderated.  A resize takes @lock and then @arming.
  *          Arming does not take @lock, because a thread that holds @lock between ibv_start_poll()
@@ -231,6 +231,11 @@ struct nhca_channel {
 	uint64_t key;
 };
 
+/**
+ * struct nhca_ah - an address handle
+ * @ah: part of libibverbs
+ * @id: number of the address handle, by which send requests name it
+ */
 struct nhca_ah {
 	struct ibv_ah ah;
 	uint32_t id;
@@ -281,7 +286,7 @@ static inline struct nhca_qp *to_nqp_ex(struct ibv_qp_ex *qp)
 	return container_of(qp, struct nhca_qp, vqp.qp_ex);
 }
 
-/* Send flags that have a meaning for this device.  As other providers do, ignore other flags. */
+/* Send flags that have a meaning for this device.  The provider ignores all other flags. */
 #define NHCA_USED_FLAGS \
 	(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
 
@@ -303,14 +308,21 @@ static inline struct nhca_ah *to_nah(struct ibv_ah *ah)
 
 /* ---- device.c ---- */
 
-/** nhca_is_device - Return: true if this provider created the device */
+/**
+ * nhca_is_device - test whether a device is an nhca device
+ * @device: a device of libibverbs
+ * Return: true if this provider created the device.
+ */
 bool nhca_is_device(struct ibv_device *device);
 
 /* ---- ring.c ---- */
 
-/*
- * Load an index of a ring with acquire semantics.  The load pairs with the release store of the
- * kernel, or of nhca_store().  Each index has one writer; see rdma/nhca-abi.h.
+/**
+ * nhca_load - load an index of a ring with acquire semantics
+ * @index: the index; each index has one writer, see rdma/nhca-abi.h
+ *
+ * The load pairs with the release store of the kernel, or of nhca_store().
+ * Return: the index.
  */
 static inline uint32_t nhca_load(const __u32 *index)
 {
@@ -318,14 +330,25 @@ static inline uint32_t nhca_load(const __u32 *index)
 				    memory_order_acquire);
 }
 
-/* Store an index of a ring with release semantics; pairs with the acquire load of the kernel. */
+/**
+ * nhca_store - store an index of a ring with release semantics
+ * @index: the index
+ * @value: its new value
+ *
+ * The store pairs with the acquire load of the kernel.
+ */
 static inline void nhca_store(__u32 *index, uint32_t value)
 {
 	atomic_store_explicit((_Atomic(__u32) *)index, value,
 			      memory_order_release);
 }
 
-/* Address of entry number @index; the number counts all entries, modulo 2^32 */
+/**
+ * nhca_slot - get the address of an entry of a ring
+ * @ring:  the ring
+ * @index: number of the entry; the number counts all entries, modulo 2^32
+ * Return: the address.
+ */
 static inline void *nhca_slot(const struct nhca_ring *ring, uint32_t index)
 {
 	return ring->slots +
@@ -356,7 +379,10 @@ int nhca_ring_place(struct nhca_ring *ring, struct ibv_pd *pd, uint32_t entries,
 int nhca_ring_map(struct nhca_ring *ring, struct ibv_context *context,
 		  const struct nhca_ring_info *info, size_t entry);
 
-/** nhca_ring_unmap - unmap the memory of a ring, or return it to its allocator */
+/**
+ * nhca_ring_unmap - unmap the memory of a ring, or return it to its allocator
+ * @ring: the ring; the function does nothing if it has no memory
+ */
 void nhca_ring_unmap(struct nhca_ring *ring);
 
 static inline void nhca_ring_swap(struct nhca_ring *a, struct nhca_ring *b)
@@ -381,7 +407,11 @@ static inline void nhca_ring_swap(struct nhca_ring *a, struct nhca_ring *b)
 int nhca_wq_init(struct nhca_wq *wq, struct ibv_context *context,
 		 const struct nhca_ring_info *info, size_t wqe, size_t data,
 		 uint32_t max_wr, uint32_t max_sge);
-/** nhca_wq_fini - unmap the ring, and destroy the lock */
+
+/**
+ * nhca_wq_fini - unmap the ring of a queue, and destroy its lock
+ * @wq: the queue
+ */
 void nhca_wq_fini(struct nhca_wq *wq);
 
 static inline void nhca_wq_lock(struct nhca_wq *wq)
@@ -403,7 +433,13 @@ static inline void nhca_wq_unlock(struct nhca_wq *wq)
  */
 void nhca_wq_sync(struct nhca_wq *wq);
 
-/* Return: true if there is no room for entry number @next.  Context: nhca_wq_lock(). */
+/**
+ * nhca_wq_full - test whether a queue has no room for an entry
+ * @wq:   the queue
+ * @next: number of the entry
+ * Context: nhca_wq_lock().
+ * Return: true if there is no room.
+ */
 static inline bool nhca_wq_full(struct nhca_wq *wq, uint32_t next)
 {
 	if (next - wq->cons < wq->max_wr)
@@ -414,7 +450,12 @@ static inline bool nhca_wq_full(struct nhca_wq *wq, uint32_t next)
 	return next - wq->cons >= wq->max_wr;
 }
 
-/* Publish the entries before number @next to the kernel.  Context: nhca_wq_lock(). */
+/**
+ * nhca_wq_publish - publish new entries of a queue to the kernel
+ * @wq:   the queue
+ * @next: number of the first entry that is not published
+ * Context: nhca_wq_lock().
+ */
 static inline void nhca_wq_publish(struct nhca_wq *wq, uint32_t next)
 {
 	wq->prod = next;
@@ -433,9 +474,10 @@ struct ibv_pd *nhca_alloc_parent_domain(struct ibv_context *context,
 struct ibv_pd *nhca_import_pd(struct ibv_context *context, uint32_t pd_handle);
 void nhca_unimport_pd(struct ibv_pd *ibpd);
 
-/*
- * If @pd is a parent domain, count a queue in the domain, and return the domain; otherwise return
- * NULL.
+/**
+ * nhca_domain_get - count a queue in a parent domain
+ * @pd: PD of the queue; NULL: none
+ * Return: the parent domain; NULL: @pd is not a parent domain.
  */
 static inline struct nhca_pd *nhca_domain_get(struct ibv_pd *pd)
 {
@@ -514,7 +556,10 @@ int nhca_destroy_cq(struct ibv_cq *ibcq);
 void nhca_cq_forget_qp(struct nhca_cq *cq, uint32_t qpn);
 int nhca_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc);
 
-/** nhca_raw_clock - Return: CLOCK_MONOTONIC_RAW in ns, the clock of completion timestamps */
+/**
+ * nhca_raw_clock - read CLOCK_MONOTONIC_RAW, the clock of completion timestamps
+ * Return: the time in ns.
+ */
 uint64_t nhca_raw_clock(void);
 
 static inline void nhca_cq_lock(struct nhca_cq *cq)
@@ -529,8 +574,10 @@ static inline void nhca_cq_unlock(struct nhca_cq *cq)
 		pthread_spin_unlock(&cq->lock);
 }
 
-/*
- * Return: true if the CQE belongs to a channel. Then @cqe->chan is valid, and the fields of UD are
+/**
+ * nhca_cqe_of_channel - test whether a CQE belongs to a channel
+ * @cqe: the CQE
+ * Return: true if the CQE belongs to a channel; then @cqe->chan is valid, and the fields of UD are
  * invalid.
  */
 static inline bool nhca_cqe_of_channel(const struct nhca_cqe *cqe)
@@ -538,14 +585,26 @@ static inline bool nhca_cqe_of_channel(const struct nhca_cqe *cqe)
 	return cqe->opcode >= NHCA_WC_CH_LOCAL;
 }
 
-/** nhca_cq_check_wc_flags - Return: 0, or EOPNOTSUPP if CQEs lack a value that @wc_flags request */
+/**
+ * nhca_cq_check_wc_flags - check the values of completions that an application requests
+ * @wc_flags: IBV_WC_EX_WITH_*
+ * Return: 0, or EOPNOTSUPP if CQEs lack one of the values.
+ */
 int nhca_cq_check_wc_flags(uint64_t wc_flags);
-/** nhca_cq_set_ops - set the functions of extended polling */
+
+/**
+ * nhca_cq_set_ops - set the functions of extended polling
+ * @cq:       the CQ
+ * @wc_flags: IBV_WC_EX_WITH_*: the values that the application requests
+ */
 void nhca_cq_set_ops(struct nhca_cq *cq, uint64_t wc_flags);
 
 /* ---- cq_channel.c ---- */
 
-/** nhca_cq_set_channel_ops - set the functions of struct nhcadv_cq */
+/**
+ * nhca_cq_set_channel_ops - set the functions of struct nhcadv_cq
+ * @cq: the CQ
+ */
 void nhca_cq_set_channel_ops(struct nhca_cq *cq);
 
 /* ---- srq.c ---- */
@@ -575,10 +634,21 @@ struct ibv_rwq_ind_table *
 nhca_create_rwq_ind_table(struct ibv_context *context,
 			  struct ibv_rwq_ind_table_init_attr *attr);
 int nhca_destroy_rwq_ind_table(struct ibv_rwq_ind_table *table);
-/** nhca_create_rss_qp - nhca_create_qp_ex() for a QP with an indirection table */
+
+/**
+ * nhca_create_rss_qp - nhca_create_qp_ex() for a QP with an indirection table
+ * @context: the device
+ * @attr:    attributes of the QP
+ * Return: the QP, or NULL with errno.
+ */
 struct ibv_qp *nhca_create_rss_qp(struct ibv_context *context,
 				  struct ibv_qp_init_attr_ex *attr);
-/** nhca_rss_caps - set the hash members of attr->rss_caps, if the caller's struct has them */
+
+/**
+ * nhca_rss_caps - set the hash members of ibv_device_attr_ex.rss_caps
+ * @attr:      the attributes
+ * @attr_size: bytes of @attr; an older program has a struct without these members
+ */
 void nhca_rss_caps(struct ibv_device_attr_ex *attr, size_t attr_size);
 
 /* ---- xrcd.c ---- */
@@ -602,79 +672,6 @@ int nhca_modify_qp_rate_limit(struct ibv_qp *ibqp,
 			      struct ibv_qp_rate_limit_attr *attr);
 int nhca_destroy_qp(struct ibv_qp *ibqp);
 
-/* ---- post.c ---- */
-
-int nhca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
-		   struct ibv_send_wr **bad_wr);
-int nhca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
-		   struct ibv_recv_wr **bad_wr);
-/** nhca_post_wq_recv - ibv_wq.post_recv */
-int nhca_post_wq_recv(struct ibv_wq *ibwq, struct ibv_recv_wr *wr,
-		      struct ibv_recv_wr **bad_wr);
-int nhca_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
-		       struct ibv_recv_wr **bad_wr);
-int nhca_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw,
-		 struct ibv_mw_bind *mw_bind);
-
-/** nhca_put_bind - fill in the operation of a BIND_MW; @rkey: the new R_Key of @mw */
-void nhca_put_bind(struct nhca_send_wqe *wqe, const struct ibv_mw *mw,
-		   uint32_t rkey, const struct ibv_mw_bind_info *info);
-
-/** nhca_sq_doorbell - let the kernel process the new entries of an SQ; Return: 0 or an errno */
-int nhca_sq_doorbell(struct ibv_qp *ibqp);
-
-/** nhca_send_ops - Return: nhca_qp.ops of a QP of this type; @features: NHCA_FEATURE_* */
-uint32_t nhca_send_ops(enum ibv_qp_type type, uint32_t features);
-
-/**
- * nhca_qp_ex_ops - Return: @ops (nhca_qp.ops) as IBV_QP_EX_WITH_*
- *
- * Both numberings agree up to SEND_WITH_INV: bit n of IBV_QP_EX_WITH_* is IBV_WR_* number n.
- */
-uint64_t nhca_qp_ex_ops(uint32_t ops);
-
-/* ---- wr.c: ibv_qp_ex ---- */
-
-/** nhca_wr_set_ops - set the functions of ibv_qp_ex; @ops: IBV_QP_EX_WITH_* */
-void nhca_wr_set_ops(struct nhca_qp *qp, uint64_t ops);
-
-/** nhca_wr_fail - let ibv_wr_complete() post nothing, and return @err or an earlier error */
-void nhca_wr_fail(struct nhca_qp *qp, int err);
-
-/**
- * nhca_wr_begin - fill in the common part of the next entry, for the setters that follow
- * @qp: the QP
- * @opcode: NHCA_WR_*
- * Context: between ibv_wr_start() and ibv_wr_complete().
- * Return: the entry, or NULL after an error: see nhca_wr_fail().
- */
-struct nhca_send_wqe *nhca_wr_begin(struct nhca_qp *qp, uint8_t opcode);
-
-/** nhca_wr_set_sge_list - ibv_qp_ex.wr_set_sge_list */
-void nhca_wr_set_sge_list(struct ibv_qp_ex *ibqp, size_t num_sge,
-			  const struct ibv_sge *sg_list);
-
-/* ---- channel.c, wr_channel.c, fifo.c: functions that implement nhcadv.h ---- */
-
-/** nhca_check_channels - Return: 0, or EOPNOTSUPP if the device has no channels */
-int nhca_check_channels(struct ibv_context *context);
-
-/** nhca_check_channel - Return: 0, or EOPNOTSUPP if @ibqp is not a channel */
-int nhca_check_channel(struct ibv_qp *ibqp);
-
-/** nhca_channel_fini - release what only a channel has, its FIFO; the caller frees @ch */
-void nhca_channel_fini(struct nhca_channel *ch);
-
-/** nhca_wr_set_channel_ops - set the functions of struct nhcadv_qp_ex */
-void nhca_wr_set_channel_ops(struct nhca_channel *ch);
-
-/*
- * Map the receive FIFO of a channel.  The caller must call nhca_fifo_fini(), also after an error.
- * Return: 0 or an errno.
- */
-int nhca_fifo_init(struct nhca_fifo *fifo, struct ibv_context *context,
-		   const struct nhca_ring_info *info);
-/** nhca_fifo_fini - unmap the receive FIFO */
-void nhca_fifo_fini(struct nhca_fifo *fifo);
+#include "nhca_post.h"
 
 #endif /* NHCA_PROVIDER_H */

@@ -77,7 +77,11 @@ struct nhcadv_device_attr {
 #define NHCADV_RES_TYPE_SRQ	((uint64_t)0x6e68 << 32 | 4)
 #define NHCADV_RES_TYPE_WQ	((uint64_t)0x6e68 << 32 | 5)
 
-/** nhcadv_is_supported - Return: true if @device is an nhca device */
+/**
+ * nhcadv_is_supported - test whether a device is an nhca device
+ * @device: a device of ibv_get_device_list()
+ * Return: true if the device is an nhca device.
+ */
 bool nhcadv_is_supported(struct ibv_device *device);
 
 /**
@@ -472,14 +476,31 @@ struct nhcadv_target {
 /**
  * struct nhcadv_qp_ex - a channel, for posting work requests
  * @comp_mask: 0
+ * @wr_packet: see nhcadv_wr_packet()
+ * @wr_write:  see nhcadv_wr_write()
+ * @wr_retransmit: see nhcadv_wr_retransmit()
+ * @wr_read:   see nhcadv_wr_read()
+ * @wr_cancel: see nhcadv_wr_cancel()
+ * @wr_probe:  see nhcadv_wr_probe()
+ * @wr_fence:  see nhcadv_wr_fence()
+ * @wr_move:   see nhcadv_wr_move()
+ * @wr_move_again: see nhcadv_wr_move_again()
+ * @wr_part:   see nhcadv_wr_part()
+ * @wr_write_frames: see nhcadv_wr_write_frames()
+ * @wr_frames_again: see nhcadv_wr_frames_again()
+ * @wr_ask:    see nhcadv_wr_ask()
+ * @wr_ask_again: see nhcadv_wr_ask_again()
+ * @wr_answer: see nhcadv_wr_answer()
+ * @wr_read_frames: see nhcadv_wr_read_frames()
+ * @wr_read_frames_again: see nhcadv_wr_read_frames_again()
  *
  * nhcadv_wr_X() calls member wr_X.  A work request uses ibv_qp_ex.wr_id and ibv_qp_ex.wr_flags.
  * IBV_SEND_SIGNALED requests the completion NHCADV_WC_LOCAL.  Only for nhcadv_wr_packet():
  * IBV_SEND_SOLICITED makes the completion at the peer a solicited one, and IBV_SEND_INLINE is
- * ignored.  Other flags are invalid.  ibv_wr_complete() returns the first error (EINVAL: invalid
- * argument; ENOMEM: too few free slots in the send FIFO; EOPNOTSUPP: see nhcadv_wr_fence(),
- * nhcadv_wr_move() and the calls in nhcadv_half.h), and then posts nothing.  A slot is free again
- * when its work request and all earlier ones are done.
+ * ignored.  Other flags are invalid.  After an error ibv_wr_complete() posts nothing, and returns
+ * the first error: EINVAL (invalid argument), ENOMEM (too few free slots in the send FIFO), or
+ * EOPNOTSUPP (see nhcadv_wr_fence(), nhcadv_wr_move() and the calls in nhcadv_half.h).  A slot is
+ * free again when its work request and all earlier work requests are done.
  */
 struct nhcadv_qp_ex {
 	uint64_t comp_mask;

@@ -28,8 +28,9 @@ extern "C" {
  * @NHCADV_WC_REMOTE_WRITE: receive CQ: all bytes of a peer's write were placed in local memory
  * @NHCADV_WC_REMOTE_READ: receive CQ: all bytes of a peer's read were placed at the peer
  *
- * On the send CQ, wr_id is the one of the work request.  On the receive CQ, it is the cookie of the
- * peer.  A transfer that was refused, or that has lost a packet, has at most NHCADV_WC_LOCAL.
+ * On the send CQ, wr_id is the wr_id of the work request.  On the receive CQ, wr_id is the cookie
+ * of the peer.  A transfer that was refused, or that has lost a packet, has at most
+ * NHCADV_WC_LOCAL.
  *
  * ibv_poll_cq() also returns byte_len, qp_num, src_qp (QP number of the peer's channel), and in
  * ibv_wc.invalidated_rkey the index of the frame (NHCADV_WC_FRAME) or the tid (other kinds).
@@ -48,6 +49,11 @@ enum nhcadv_wc_kind {
 /**
  * struct nhcadv_cq - an extended CQ, for values that only completions of channels have
  * @comp_mask: 0
+ * @wc_read_rcxt: see nhcadv_wc_read_rcxt()
+ * @wc_read_tid: see nhcadv_wc_read_tid()
+ * @wc_read_frame: see nhcadv_wc_read_frame()
+ * @wc_read_src_channel: see nhcadv_wc_read_src_channel()
+ * @wc_read_kind: see nhcadv_wc_read_kind()
  *
  * nhcadv_wc_read_X() calls member wc_read_X, which reads a value of the current completion, between
  * ibv_start_poll() and ibv_end_poll().  The function returns 0 if the completion does not have the
@@ -141,6 +147,7 @@ enum nhcadv_transfer_status {
  * @offset:  status: offset in the transfer of the first packet that @data describes, in bytes;
  *           write, read: offset of @data
  * @cookie:  cookie of the packet; in a status, the cookie of the probe, or the wr_id of the fence
+ * @reserved: 0
  * @received: status: number of packets of the transfer that the peer has received
  * @src_channel: QP number of the peer's channel
  * @data:    payload; in a status, a bitmap of packets

@@ -52,7 +52,11 @@ struct nhcadv_direct_pool *
 nhcadv_direct_alloc_pool(struct ibv_context *context,
 			 const struct nhcadv_direct_pool_init_attr *attr);
 
-/** nhcadv_direct_free_pool - free a pool.  Return: 0, or EBUSY if regions use the pool */
+/**
+ * nhcadv_direct_free_pool - free a pool
+ * @pool: the pool
+ * Return: 0, or EBUSY if regions use the pool.
+ */
 int nhcadv_direct_free_pool(struct nhcadv_direct_pool *pool);
 
 enum {

@@ -27,15 +27,15 @@ struct nhcadv_cached_mr {
 };
 
 /**
- * nhcadv_reg_cached - register memory, or find a registration that is still right
+ * nhcadv_reg_cached - register memory, or find a registration whose pages have not changed
  * @pd: protection domain, of any device
  * @addr: first byte
  * @length: bytes, at least 1
  * @access: 0 or IBV_ACCESS_LOCAL_WRITE
  *
- * The region stays registered after nhcadv_release_cached(), and the next call for memory in it
- * returns it, if the kernel says that the range still maps the pages that were registered.
- * Without NHCADV_DEVICE_REG_CACHE each call registers, and each release deregisters.
+ * The region stays registered after nhcadv_release_cached().  The next call for memory in the
+ * region returns the same registration, unless the kernel reports that the pages of the range may
+ * have changed.  Without NHCADV_DEVICE_REG_CACHE each call registers, and each release deregisters.
  * Return: the registration, for nhcadv_release_cached(); or NULL with errno EINVAL (@length is 0,
  * or @access has another right) or an errno of ibv_reg_mr().
  */
@@ -52,8 +52,9 @@ int nhcadv_release_cached(struct nhcadv_cached_mr *cached);
 /**
  * struct nhcadv_reg_cache_attr - settings of the cache of a protection domain
  * @comp_mask: 0
- * @max_bytes: bytes above which the cache keeps no registration that nobody uses; initially a
- *             quarter of the memory of the host, or half of RLIMIT_MEMLOCK if that is less
+ * @max_bytes: if more bytes are registered, the cache deregisters regions that nobody uses;
+ *             initially a quarter of the memory of the host, or half of RLIMIT_MEMLOCK if this is
+ *             less and the process does not run as root
  * @idle_ms:   time after which a registration that nobody uses is deregistered, at least 1;
  *             initially 5000
  * @fragment:  bytes of a fragment, a power of two from 64 KiB to 16 MiB, or 0: register only what a
@@ -69,7 +70,7 @@ struct nhcadv_reg_cache_attr {
 /**
  * struct nhcadv_reg_cache_info - state of the cache of a protection domain
  * @hits:     calls that found a registration
- * @misses:   calls that did not
+ * @misses:   calls that found no registration
  * @registrations: registrations that the cache has made
  * @changed:  registrations that were dropped because their pages may have changed
  * @evicted:  registrations that were dropped to make room
@@ -77,6 +78,7 @@ struct nhcadv_reg_cache_attr {
  * @bytes:    bytes that are registered
  * @idle_bytes: bytes of registrations that nobody uses
  * @entries:  number of registrations
+ * @reserved: 0
  */
 struct nhcadv_reg_cache_info {
 	uint64_t hits;
@@ -100,7 +102,12 @@ struct nhcadv_reg_cache_info {
  */
 int nhcadv_set_reg_cache(struct ibv_pd *pd, const struct nhcadv_reg_cache_attr *attr);
 
-/** nhcadv_query_reg_cache - Return: 0, or as nhcadv_set_reg_cache(); @info: output */
+/**
+ * nhcadv_query_reg_cache - query the state of a cache
+ * @pd:   protection domain of an nhca device
+ * @info: output
+ * Return: 0, or EOPNOTSUPP or an errno of the creation of the cache, as nhcadv_set_reg_cache().
+ */
 int nhcadv_query_reg_cache(struct ibv_pd *pd, struct nhcadv_reg_cache_info *info);
 
 #ifdef __cplusplus

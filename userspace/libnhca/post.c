@@ -3,7 +3,7 @@
  * ibv_post_send(), ibv_post_recv(), ibv_post_srq_recv() and the doorbells.
  *
  * The checks here let a wrong work request fail without moving the QP to the error state.  The
- * kernel does not rely on these checks: it checks again all that its own safety needs.
+ * kernel does not rely on these checks: it repeats each check that its own safety needs.
  */
 #include <errno.h>
 #include <string.h>
@@ -396,7 +396,7 @@ int nhca_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 	return put_recvs(&to_nsrq(ibsrq)->wq, wr, bad_wr, &ring);
 }
 
-/* ibv_wq.post_recv: refuse requests in the error state, because no doorbell of WQs flushes them. */
+/* In the error state the kernel would not flush new requests, because a WQ has no doorbell. */
 int nhca_post_wq_recv(struct ibv_wq *ibwq, struct ibv_recv_wr *wr,
 		      struct ibv_recv_wr **bad_wr)
 {

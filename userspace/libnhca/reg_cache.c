@@ -6,7 +6,7 @@
  * registration finds the registration by the address of the memory.  One load of the word that the
  * kernel maintains says if the address still maps the same pages.  Registrations without users are
  * dropped in the order of their last use: when the cache is full, when the limit of pinned memory
- * is reached, and when they are idle for long.
+ * is reached, and when they were idle for nhcadv_reg_cache_attr.idle_ms.
  *
  * The lock of a cache is not held during system calls that register and deregister.
  */
@@ -31,17 +31,17 @@
 
 /**
  * struct nhca_reg_cache - the registrations of a protection domain
- * @lock:    protects all below but @pd and @watches
- * @wake:    wakes the reaper, and who waits for its end
+ * @lock:    protects the members below it, except @pd and @watches
+ * @wake:    wakes the reaper, and the thread that waits for the end of the reaper
  * @pd:      the protection domain
- * @watches: the kernel's watches; its kernel object serializes calls
+ * @watches: the kernel's watches; the kernel serializes calls for the same set
  * @attr:    settings
  * @info:    counters
  * @index:   registrations by address
  * @idle:    struct nhca_reg without users; the first is the least recently used
  * @reaper:  the thread that drops idle registrations is running
  * @stop:    the reaper must end
- * @nfree:   number of @free
+ * @nfree:   number of slots in @free
  * @free:    slots without a watch
  */
 struct nhca_reg_cache {
@@ -128,7 +128,7 @@ static void enlarge_later(struct nhca_fragment *f)
 		f->wait *= 2;
 }
 
-/* The pages of a registration may have changed. */
+/* Drop a registration whose pages may have changed. */
 static void drop_changed(struct nhca_reg *reg, struct list_head *gone)
 {
 	struct nhca_fragment *f = nhca_index_fragment(&reg->cache->index, reg->start);
@@ -215,7 +215,7 @@ static void *reaper(void *arg)
 	return NULL;
 }
 
-/* Return: true if the reaper is running.  The signals of the program are for its own threads. */
+/* Return: true if the reaper is running.  The reaper blocks signals, which are for the program. */
 static bool start_reaper(struct nhca_reg_cache *cache)
 {
 	sigset_t all, old;
@@ -244,7 +244,7 @@ static uint64_t default_bytes(void)
 
 	if (!sysinfo(&info))
 		bytes = (uint64_t)info.totalram * info.mem_unit / 4;
-	/* for root, RLIMIT_MEMLOCK usually does not hold */
+	/* RLIMIT_MEMLOCK usually does not limit root. */
 	if (geteuid() && !getrlimit(RLIMIT_MEMLOCK, &limit) && limit.rlim_cur != RLIM_INFINITY &&
 	    limit.rlim_cur / 2 < bytes)
 		bytes = limit.rlim_cur / 2;
@@ -292,8 +292,9 @@ static void cache_free(struct nhca_reg_cache *cache)
 }
 
 /*
- * Find or make the cache of a protection domain; a parent domain uses that of its domain.
- * Return: NULL with errno: there is none, for example because the kernel has no watches.
+ * Find or make the cache of a protection domain.  A parent domain uses the cache of its protection
+ * domain.
+ * Return: the cache; NULL with errno: there is none, for example because the kernel has no watches.
  */
 static struct nhca_reg_cache *cache_of(struct ibv_pd *ibpd)
 {
@@ -312,7 +313,7 @@ static struct nhca_reg_cache *cache_of(struct ibv_pd *ibpd)
 	cache = cache_new(pd);
 	if (!cache || atomic_compare_exchange_strong(&pd->cache, &other, cache))
 		return cache;
-	/* another thread was faster */
+	/* Another thread has made the cache at the same time. */
 	cache_free(cache);
 	return other;
 }
@@ -322,7 +323,7 @@ int nhca_reg_cache_free(struct nhca_pd *pd)
 	struct nhca_reg_cache *cache = atomic_load(&pd->cache);
 	LIST_HEAD(gone);
 
-	/* in a child of fork() the lock may be held by a thread that does not exist */
+	/* In a child of fork() a thread of the parent may hold the lock. */
 	if (!cache || !nhca_watch_mine(&cache->watches))
 		return 0;
 	pthread_mutex_lock(&cache->lock);
@@ -387,8 +388,8 @@ static struct nhca_reg *find(struct nhca_reg_cache *cache, uintptr_t addr, size_
 }
 
 /*
- * Register the range of @reg.  If there is no memory, or the process may not pin more of it, drop
- * idle registrations, but not for the neighbors of what a caller needs.
+ * Register the range of @reg.  If there is no memory, or the process may not pin more memory, drop
+ * idle registrations and try again, unless the range was enlarged (@reg->whole).
  */
 static struct ibv_mr *reg_range(struct nhca_reg_cache *cache, struct nhca_reg *reg)
 {
@@ -415,8 +416,9 @@ static struct ibv_mr *reg_range(struct nhca_reg_cache *cache, struct nhca_reg *r
 
 /*
  * Watch a range, and then register it.  The registration itself may replace a page, for example the
- * zero page, so if the word has changed try once more.
- * Return: 0 or an errno.  @reg->dead: it must not be found again.
+ * zero page.  So if the word has changed, try once more.  On return, @reg->dead is set if there is
+ * no watch or the word has changed again: then no other call may use the registration.
+ * Return: 0 or an errno.
  */
 static int reg_watched(struct nhca_reg_cache *cache, struct nhca_reg *reg)
 {
@@ -488,7 +490,7 @@ static struct nhca_reg *make(struct nhca_reg_cache *cache, uintptr_t start, size
 
 	ret = reg_watched(cache, reg);
 	if (!ret && whole && reg->dead) {
-		/* what cannot stay is not worth more than the caller needs */
+		/* The cache cannot keep the registration, so do not enlarge it. */
 		ibv_dereg_mr(reg->pub.mr);
 		ret = EAGAIN;
 	}
@@ -509,8 +511,8 @@ static struct nhca_reg *make(struct nhca_reg_cache *cache, uintptr_t start, size
 }
 
 /*
- * ibv_fork_init() may exclude registered memory from fork(), so then register nothing that the
- * program does not register itself.
+ * After ibv_fork_init(), children may not get registered memory.  So do not register neighbors of
+ * the caller's memory, because a child may need them.
  */
 static bool may_enlarge(void)
 {
@@ -529,7 +531,7 @@ static bool in_block(uintptr_t start, size_t length, size_t size)
 
 /*
  * Decide whether to register the neighbors of a range as well: from the second miss in the fragment
- * on.  No registration is evicted for them.
+ * on, or later (nhca_fragment.wait).  Do not evict other registrations to register neighbors.
  * Return: size of the aligned block to register; 0: register only the range.
  */
 static size_t enlarge(struct nhca_reg_cache *cache, uintptr_t start, size_t length)
@@ -624,7 +626,7 @@ int nhcadv_release_cached(struct nhcadv_cached_mr *cached)
 
 	if (!cache)
 		return destroy(reg);
-	/* the registration is the parent's */
+	/* Only the parent may deregister its registration. */
 	if (!nhca_watch_mine(&cache->watches))
 		return 0;
 	pthread_mutex_lock(&cache->lock);
@@ -666,7 +668,7 @@ int nhcadv_set_reg_cache(struct ibv_pd *pd, const struct nhcadv_reg_cache_attr *
 	pthread_mutex_lock(&cache->lock);
 	cache->attr = *attr;
 	make_room(cache, 0, &gone);
-	/* the reaper waits for another time now */
+	/* The delay of the reaper may have changed: wake it. */
 	pthread_cond_broadcast(&cache->wake);
 	pthread_mutex_unlock(&cache->lock);
 	destroy_all(&gone);

@@ -18,17 +18,17 @@
 
 /* ---- watch.c ---- */
 
-/* Slots of a set: the maximum number of registrations in a cache.  The words have 16 KiB. */
+/* Slots of a set: the maximum number of registrations in a cache.  Each slot has a 4-byte word. */
 #define NHCA_WATCH_SLOTS	4096
 
 /**
  * struct nhca_watch_set - the kernel's watches of memory of this process
  * @context: the device
- * @handle:  of the kernel object
- * @words:   one word for each slot, NHCA_WATCH_*; the kernel writes them
+ * @handle:  handle of the kernel object
+ * @words:   one word for each slot, NHCA_WATCH_*; the kernel writes the words
  * @size:    bytes of the mapping @words
- * @parent:  a word that is 1 in the process that made the set, and 0 in its children: they have
- *           other memory than the words are about, and have not mapped the words
+ * @parent:  a word that is 1 in the process that made the set, and 0 in its children.  @words
+ *           describe memory of the parent, and a child has not mapped @words
  */
 struct nhca_watch_set {
 	struct ibv_context *context;
@@ -38,26 +38,56 @@ struct nhca_watch_set {
 	const uint32_t *parent;
 };
 
-/** nhca_watch_init - make a set, if the kernel has NHCA_FEATURE_WATCH.  Return: 0 or an errno */
+/**
+ * nhca_watch_init - make a set of watches
+ * @set:     output: the set
+ * @context: the device
+ * Return: 0; EOPNOTSUPP: the kernel does not support MADV_WIPEONFORK; or an errno of mmap(2) or of
+ * the command to the kernel.
+ */
 int nhca_watch_init(struct nhca_watch_set *set, struct ibv_context *context);
 
-/** nhca_watch_fini - free a set; in a child of fork(): free nothing of the kernel */
+/**
+ * nhca_watch_fini - free a set of watches; in a child of fork(), leave the kernel object to the
+ * parent
+ * @set: the set
+ */
 void nhca_watch_fini(struct nhca_watch_set *set);
 
-/** nhca_watch_add - watch a range, instead of the range that the slot has.  Return: 0 or errno */
+/**
+ * nhca_watch_add - watch a range; this replaces an earlier range of the slot
+ * @set:    the set
+ * @slot:   a slot of the set
+ * @start:  first address, at the start of a page
+ * @length: bytes of the range, in whole pages
+ * Return: 0 or an errno of the kernel.
+ */
 int nhca_watch_add(struct nhca_watch_set *set, uint32_t slot, uintptr_t start, size_t length);
 
-/** nhca_watch_del - end a watch, if the slot has one */
+/**
+ * nhca_watch_del - end the watch of a slot, if there is one
+ * @set:  the set
+ * @slot: a slot of the set
+ */
 void nhca_watch_del(struct nhca_watch_set *set, uint32_t slot);
 
-/* Return: true if the pages of the slot's range are the same as when nhca_watch_add() returned. */
+/**
+ * nhca_watch_same - test whether the pages of a watched range have stayed the same
+ * @set:  the set
+ * @slot: a slot with a watch
+ * Return: true if the pages are the same as when nhca_watch_add() returned.
+ */
 static inline bool nhca_watch_same(const struct nhca_watch_set *set, uint32_t slot)
 {
 	return atomic_load_explicit((const _Atomic(uint32_t) *)&set->words[slot],
 				    memory_order_acquire) == NHCA_WATCH_SAME;
 }
 
-/* Return: false in a child of fork() */
+/**
+ * nhca_watch_mine - test whether this process made a set
+ * @set: the set
+ * Return: true; false: this process is a child of fork().
+ */
 static inline bool nhca_watch_mine(const struct nhca_watch_set *set)
 {
 	return *(const volatile uint32_t *)set->parent;
@@ -75,12 +105,12 @@ static inline bool nhca_watch_mine(const struct nhca_watch_set *set)
 /**
  * struct nhca_fragment - 16 MiB of the address space
  * @links:  struct nhca_reg_link: the registrations that have bytes of the fragment
- * @misses: misses since a registration was last enlarged in vain
- * @wait:   number of misses before a registration is enlarged: doubled when no size can be
- *          registered, or an enlarged registration loses its pages, because the neighbors of the
- *          caller's memory are not for registration
- * @size:   bytes to enlarge to; less than the setting if a part of the fragment is not mapped; 0:
- *          the setting
+ * @misses: misses since an enlarged registration last failed, or its pages changed
+ * @wait:   after this number of misses the next registration is enlarged.  The number is doubled
+ *          each time that no enlarged size can be registered, or the pages of an enlarged
+ *          registration change
+ * @size:   bytes of an enlarged registration; 0: nhcadv_reg_cache_attr.fragment.  The size is less
+ *          than this setting if a part of the fragment is not mapped
  */
 struct nhca_fragment {
 	struct list_head links;
@@ -93,7 +123,7 @@ struct nhca_fragment {
  * struct nhca_segment - 4 GiB of the address space
  * @next:      next segment with the same hash
  * @number:    first address, in units of 4 GiB
- * @fragments: its fragments; NULL: no memory of the fragment was registered
+ * @fragments: the fragments; NULL: no memory of the fragment was registered
  */
 struct nhca_segment {
 	struct nhca_segment *next;
@@ -124,18 +154,18 @@ struct nhca_reg_link {
 /**
  * struct nhca_reg - a registration
  * @pub:    the public part
- * @cache:  the cache that has the registration; NULL: none, so the release deregisters
+ * @cache:  the cache that has the registration; NULL: none, so nhcadv_release_cached() deregisters
  * @start:  address of the range, in whole pages
  * @length: bytes of the range, in whole pages
  * @access: IBV_ACCESS_*
- * @whole:  the range was enlarged beyond what a caller needed
- * @dead:   not in the index: the last release deregisters it
- * @slot:   slot of its watch
- * @uses:   number of callers that use it
- * @idle:   number of ticks since the last use
+ * @whole:  the range was enlarged beyond the memory that the caller needed
+ * @dead:   the registration is not in the index, so its last release deregisters it
+ * @slot:   slot of the watch
+ * @uses:   number of callers that use the registration
+ * @idle:   number of ticks of the reaper since the last use
  * @lru:    in nhca_reg_cache.idle, if @uses is 0; or in a list of registrations to free
- * @nlinks: number of @links: of fragments
- * @links:  in the fragments
+ * @nlinks: number of fragments that have bytes of the range
+ * @links:  in the lists of these fragments
  */
 struct nhca_reg {
 	struct nhcadv_cached_mr pub;
@@ -153,23 +183,52 @@ struct nhca_reg {
 	struct nhca_reg_link links[];
 };
 
-/** nhca_reg_alloc - Return: a registration of a range that is not made yet; NULL: no memory */
+/**
+ * nhca_reg_alloc - allocate the description of a registration that is not made yet
+ * @start:  first address of the range
+ * @length: bytes of the range
+ * @access: IBV_ACCESS_*
+ * Return: the description; NULL: no memory.
+ */
 struct nhca_reg *nhca_reg_alloc(uintptr_t start, size_t length, int access);
 
-/** nhca_index_fragment - Return: the fragment of an address, made if need be; NULL: no memory */
+/**
+ * nhca_index_fragment - find or allocate the fragment of an address
+ * @index: the index
+ * @addr:  the address
+ * Return: the fragment; NULL: no memory.
+ */
 struct nhca_fragment *nhca_index_fragment(struct nhca_reg_index *index, uintptr_t addr);
 
-/** nhca_index_find - Return: a registration of the bytes with these rights; NULL: none */
+/**
+ * nhca_index_find - find a registration that contains a range
+ * @index:  the index
+ * @addr:   first address of the range
+ * @length: bytes of the range
+ * @access: IBV_ACCESS_* that the registration must have
+ * Return: the registration; NULL: none.
+ */
 struct nhca_reg *nhca_index_find(struct nhca_reg_index *index, uintptr_t addr, size_t length,
 				 int access);
 
-/** nhca_index_add - add a registration to its fragments.  Return: 0 or ENOMEM */
+/**
+ * nhca_index_add - add a registration to the lists of its fragments
+ * @index: the index
+ * @reg:   the registration
+ * Return: 0 or ENOMEM.
+ */
 int nhca_index_add(struct nhca_reg_index *index, struct nhca_reg *reg);
 
-/** nhca_index_del - remove a registration */
+/**
+ * nhca_index_del - remove a registration from the lists of its fragments
+ * @reg: the registration
+ */
 void nhca_index_del(struct nhca_reg *reg);
 
-/** nhca_index_fini - free an index without registrations */
+/**
+ * nhca_index_fini - free an index without registrations
+ * @index: the index
+ */
 void nhca_index_fini(struct nhca_reg_index *index);
 
 /* ---- reg_cache.c ---- */

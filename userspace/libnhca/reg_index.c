@@ -22,7 +22,7 @@ struct nhca_reg *nhca_reg_alloc(uintptr_t start, size_t length, int access)
 	return reg;
 }
 
-/* Return: where the pointer to the segment of an address is, or belongs. */
+/* Return: the place of the pointer to the segment of an address; *place is NULL: no segment yet. */
 static struct nhca_segment **find_segment(struct nhca_reg_index *index, uintptr_t addr)
 {
 	uint64_t number = (uint64_t)addr >> NHCA_SEGMENT_SHIFT;
@@ -85,7 +85,7 @@ int nhca_index_add(struct nhca_reg_index *index, struct nhca_reg *reg)
 	uintptr_t first = reg->start >> NHCA_FRAGMENT_SHIFT;
 	uint32_t i;
 
-	/* first make all fragments, so that nothing has to be undone */
+	/* Make all fragments before the first link is added, so that no link has to be removed. */
 	for (i = 0; i < reg->nlinks; i++)
 		if (!nhca_index_fragment(index, (first + i) << NHCA_FRAGMENT_SHIFT))
 			return ENOMEM;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Watches: the kernel tells by a word whether memory of this process may have changed.
+ * Watches: the kernel changes a word before pages of this process change.
  */
 #include <errno.h>
 #include <sys/mman.h>

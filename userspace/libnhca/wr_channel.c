@@ -34,8 +34,8 @@ static struct nhca_send_wqe *begin(struct nhcadv_qp_ex *dv, enum nhca_wr_opcode 
 }
 
 /*
- * Return: true if the address handle is one of the channel's device.  The kernel knows address
- * handles by numbers, which each device has its own.
+ * Return: true if the address handle is one of the channel's device.  A number identifies an
+ * address handle for the kernel, but only on its own device.
  */
 static bool ah_ok(struct nhca_qp *qp, const struct ibv_ah *ah)
 {
@@ -293,7 +293,7 @@ static bool has_feature(struct nhcadv_qp_ex *dv, uint32_t feature)
 
 /*
  * Build the request of a half-receive write or read.
- * @fifo_pvo: the PVO of the end that has the FIFO, which has no memory of the transfer
+ * @fifo_pvo: PVO at the end that has the FIFO; must be 0, because the transfer uses no memory there
  * Return: the description of the transfer, or NULL after an error.
  */
 static struct nhca_rcxt_wr *begin_frames(struct nhcadv_qp_ex *dv, enum nhca_wr_opcode opcode,
@@ -346,7 +346,7 @@ static void wr_read_frames(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *pe
 
 	if (!wr)
 		return;
-	/* if the kernel chooses the segment, only the whole read is a known number of packets */
+	/* If the kernel chooses the segment, only the whole read is a whole number of packets. */
 	if (length != transfer->total &&
 	    (!length || length > transfer->total || !transfer->segment ||
 	     length % transfer->segment))

@@ -61,21 +61,29 @@
 /* ---- messages ---- */
 /**
  * struct msg_op - a write, read or move of the program
- * @node:     in msg_peer.todo, msg_peer.moves or msg_peer.going; a move that waits for its target:
- *            in msg_peer.awaiting of @to
- * @to:       move: the target; @peer is the source
- * @to_pvo:   move: PVO of the first byte at the target
- * @refused:  move: pairs of routes that the source refused (msg_pair_bit())
- * @no_way:   move: pairs of routes that lack an address handle
- * @tried:    move: time at which it found no room at its target
- * @pieces:   ranges to transfer again
- * @cut:      bytes, from the start, that msg_op_take() has cut into transfers
- * @done:     bytes in place
- * @lanes:    number of lanes that have a transfer of the operation
- * @notice:   the notice to send; NULL: not requested, or already in the stream
+ * @node:          in msg_peer.todo, msg_peer.moves or msg_peer.going; a move that waits for its
+ *                 target is in msg_peer.awaiting of @to
+ * @peer:          write, read: the peer; move: the source
+ * @to:            move: the target; otherwise NULL
+ * @mem:           write, read: local memory; move: NULL
+ * @pieces:        struct msg_piece: ranges to transfer again
+ * @id:            id of the message, from the program
+ * @local_pvo:     write, read: PVO of the first byte on this host
+ * @remote_pvo:    PVO of the first byte at @peer
+ * @to_pvo:        move: PVO of the first byte at the target
+ * @refused:       move: pairs of routes that the source refused, see msg_pair_bit()
+ * @no_way:        move: pairs of routes that lack an address handle, see msg_pair_bit()
+ * @tried:         move: time at which the target had no free lane
+ * @length:        bytes of the message
+ * @cut:           number of bytes, from the start, that msg_op_take() has cut into transfers
+ * @done:          number of bytes that are in place
+ * @lanes:         number of lanes that have a transfer of the operation
+ * @status:        errno of the completion; 0: the operation has not failed
+ * @notice:        the notice to send; NULL: not requested, or already in the stream
+ * @transfers:     number of transfers; after OP_QUANTUM transfers the next operation has its turn
+ * @read:          a read
+ * @begun:         a lane has taken a transfer; an operation of 0 bytes also needs one transfer
  * @notice_queued: the notice is in the stream
- * @transfers: number of transfers; after OP_QUANTUM transfers, the next operation has its turn
- * @begun:    a lane has taken a transfer; an operation of 0 bytes also needs one transfer
  */
 struct msg_op {
 	struct list_node node;
@@ -101,6 +109,12 @@ struct msg_op {
 	bool notice_queued;
 };
 
+/**
+ * struct msg_piece - a range of an operation that has to be transferred again
+ * @node:   in msg_op.pieces
+ * @offset: first byte
+ * @length: number of bytes
+ */
 struct msg_piece {
 	struct list_node node;
 	uint64_t offset;
@@ -127,37 +141,46 @@ enum lane_state { LANE_FREE, LANE_WRITE, LANE_READ, LANE_SOURCE, LANE_FENCE, LAN
 		  LANE_CANCEL, LANE_RENEW, LANE_MOVE, LANE_TARGET, LANE_FENCED };
 
 /**
- * struct msg_lane - an rCxt here and one at the peer
- * @node:   in msg_route.free or msg_route.busy
- * @index:  index in msg_route.lanes
- * @op:     the operation that the transfer belongs to; NULL: the lane has no transfer
- * @local_rcxt: id of the rCxt here; 0: not acquired
- * @remote_rcxt: id of the rCxt at the peer; 0: not granted
- * @partner: move: the lane of the other peer
+ * struct msg_lane - an rCxt here and one at the peer, for one transfer at a time
+ * @node:          in msg_route.free or msg_route.busy
+ * @op:            the operation that the transfer belongs to; NULL: the lane has no transfer, or is
+ *                 the lane of the target of a move
+ * @partner:       move: the lane of the other peer
  * @partner_route: move: the route of @partner
- * @way:    move: address handle of the target at the source's port; NULL: that of @partner_route
- * @have:   LANE_CANCEL, LANE_FENCE: bitmap of packets that have arrived or were queued again
- * @offset: first byte of @op that the transfer moves
- * @length: bytes that the transfer moves
- * @segment: bytes of payload of a packet
- * @posted: time of the post of the transfer
- * @sent:   time at which its last packets were sent (their work request was done), or 0
- * @probed: time of the last probe, or of the cancel; 0: neither was sent since @sent
- * @passed: time at which a transfer that was sent later overtook this one; 0: not overtaken
- * @due:    time of the lane's timer
- * @inflight: bytes that count for msg_cc.inflight
- * @seen:   LANE_READ, LANE_MOVE: packets that the last status reported, plus one; 0: no status yet.
- *          LANE_FENCE, LANE_CANCEL: bytes that were queued again
- * @asked:  move: packets before this one were requested again, if they were missing
- * @overtaken: move: number of packets up to the last one that the last status reported
- * @looked: move: time of the last status of the target, or of the post
- * @nonce:  number of the outstanding probe, 0: none
- * @wrs:    work requests that are not done
- * @tries:  unanswered probes, answers NHCADV_TRANSFER_NONE, and fences in a row; for the backoff
- * @resent: packets of the transfer were retransmitted, or the transfer was started again
- * @complete: move: the target has all bytes
- * @asks_source: move: the source is probed
- * @cancelled: LANE_CANCEL: no more bytes land here.  LANE_RELEASE: no packet refers to the memory
+ * @way:           move: address handle of the target at the port of the source; NULL: use the
+ *                 address handle of @partner_route
+ * @local_rcxt:    id of the rCxt here; 0: not acquired
+ * @remote_rcxt:   id of the rCxt at the peer; 0: not granted
+ * @have:          LANE_CANCEL, LANE_FENCE: bitmap of packets that have arrived, or whose bytes were
+ *                 queued again
+ * @offset:        first byte of @op that the transfer moves
+ * @length:        number of bytes that the transfer moves
+ * @segment:       bytes of payload of each packet but the last
+ * @tid:           tid of the transfer; if the lane is free, tid of its last transfer
+ * @inflight:      bytes of this lane in msg_cc.inflight
+ * @posted:        time at which the transfer was posted
+ * @sent:          time at which the last work request that sends packets of the transfer was done;
+ *                 0: it is not done
+ * @probed:        time of the last probe or cancel; 0: none since @sent
+ * @passed:        time at which a transfer that was sent later overtook this transfer; 0: not
+ *                 overtaken
+ * @due:           time of the lane's timer; NEVER: not set
+ * @nonce:         number of the outstanding probe; 0: none
+ * @seen:          LANE_READ, LANE_MOVE: number of packets that the last status reported, plus one;
+ *                 0: no status yet. LANE_FENCE, LANE_CANCEL: number of bytes that were queued again
+ * @asked:         move: missing packets before this packet were requested again
+ * @overtaken:     move: number of the last packet that the last status reported, plus one
+ * @looked:        move: time of the last status of the target; before the first status, @posted
+ * @index:         index in msg_route.lanes
+ * @wrs:           number of work requests that are not done
+ * @state:         enum lane_state
+ * @tries:         number of unanswered probes, answers NHCADV_TRANSFER_NONE and fences in a row,
+ *                 for the backoff
+ * @resent:        packets of the transfer were retransmitted, or the transfer was started again
+ * @cancelled:     LANE_CANCEL: the kernel places no more bytes. LANE_RELEASE: no packet refers to
+ *                 the memory
+ * @complete:      move: the target has all bytes
+ * @asks_source:   move: the outstanding or next probe is for the source
  */
 struct msg_lane {
 	struct list_node node;
@@ -200,38 +223,49 @@ static inline bool msg_lane_moves(const struct msg_lane *lane)
 /* ---- routes ---- */
 /**
  * struct msg_route - a path to the peer, from a local port to a channel of the peer
- * @number:  number of the path, the same at both ends
- * @slot:    index in nhcadv_msg_ep.routes
- * @dest:    channel of the peer, at @gid
- * @self:    local channel, for probes of reads
- * @segment: maximum payload of a packet of a transfer, in bytes, as the peer reported it
- * @free:    idle lanes, the longest idle one first
- * @busy:    the other lanes
- * @want:    number of lanes to use
- * @held:    no lane from this index on has a local rCxt
- * @busy_lanes: number of lanes in use
- * @most_busy: maximum of @busy_lanes since @trim_at was set
- * @trim_at: time to release lanes that were not used
- * @more:    time to try again to acquire rCxts, after the pool had none
- * @lanes_short: a transfer could have started if one more lane had been free
- * @adv_want: number of rCxts that our last grant requests
- * @their_want: number of rCxts that the last grant of the peer requests
- * @granted: local rCxts that the lanes of the peer use
- * @given:   number of rCxts in @granted
- * @refused: for each rCxt in @granted, the tid up to which it refuses packets
- * @refusing: for each rCxt in @granted, the rCxt that an outstanding WHAT_REFUSE names, 0: none
- * @adv_segment: maximum payload of a packet in our last grant
- * @grant:   version of our last grant
- * @grant_known: version that the peer has confirmed
- * @theirs:  version of the last grant of the peer, 0: none
- * @recoveries: the channel that the rCxts belong to, identified by msg_port.recoveries; 0: none
- * @fences:  the device of the peer supports fences
- * @moves:   the device of the peer supports moves
- * @silent:  time of the oldest request that the peer's kernel has not answered, NEVER: none
- * @ping:    time of the next probe that tests the route itself; NEVER: none
- * @next:    time of the first timer of the route's lanes
- * @moved:   time of the last completion of a transfer of a move from this source
- * @moved_posted: latest time of the post of such a transfer that is complete
+ * @peer:         the peer
+ * @port:         the local port
+ * @number:       number of the path, the same at both ends
+ * @slot:         index in nhcadv_msg_ep.routes
+ * @dest:         channel of the peer, at @gid
+ * @self:         local channel, for probes of reads
+ * @gid:          GID of the peer
+ * @segment:      maximum payload of a packet of a transfer, in bytes, as the peer reported it
+ * @lanes:        array of nhcadv_msg_ep.lanes lanes
+ * @free:         idle lanes, the longest idle lane first
+ * @busy:         the other lanes
+ * @want:         number of lanes that transfers may use
+ * @held:         no lane from this index on has a local rCxt
+ * @busy_lanes:   number of lanes that have a transfer
+ * @most_busy:    maximum of @busy_lanes since @trim_at was set
+ * @adv_want:     number of rCxts that our last grant requests from the peer
+ * @their_want:   number of rCxts that the last grant of the peer requests
+ * @given:        number of rCxts in @granted
+ * @lanes_short:  a transfer could have started if one more lane had been free
+ * @trim_at:      time to release lanes that were not used; NEVER: not set
+ * @more:         time to try again to acquire rCxts, after the device had none
+ * @granted:      local rCxts that the lanes of the peer use
+ * @refusing:     for each rCxt in @granted, the rCxt that an outstanding WHAT_REFUSE names; 0: none
+ * @refused:      for each rCxt in @granted, the tid up to which it refuses packets
+ * @adv_segment:  maximum payload of a packet in our last grant
+ * @grant:        version of our last grant
+ * @grant_known:  version of our grant that the peer has confirmed
+ * @grant_tries:  number of times that our last grant was sent without a confirmation, for the
+ *                backoff
+ * @grant_due:    time to send our last grant again
+ * @theirs:       version of the last grant of the peer; 0: none
+ * @recoveries:   msg_port.recoveries of the channel that owns the rCxts; 0: none
+ * @fences:       the device of the peer supports fences
+ * @moves:        the device of the peer supports moves
+ * @alive:        the route is not dead
+ * @silent:       time of the oldest request that the peer's kernel has not answered; NEVER: none
+ * @ping:         time of the next probe that tests the route itself; NEVER: none
+ * @ping_tries:   number of these probes since the last answer, for the backoff
+ * @next:         time of the first timer of the route's lanes
+ * @moved:        time of the last completion of a transfer of a move from this source
+ * @moved_posted: of the completed transfers of moves from this source, the latest time of the post
+ * @cc:           round trip time and congestion window
+ * @stats:        statistics for nhcadv_msg_query()
  */
 struct msg_route {
 	struct msg_peer *peer;
@@ -279,11 +313,19 @@ struct msg_route {
 /* ---- the stream ---- */
 /**
  * struct msg_out - a send, or the notice of a write
- * @op: the write that the notice is for; NULL: this is a send
- * @arg: notice: length of the write in bytes
- * @pvo: notice: remote PVO of the write
- * @route: route of the last transmission
- * @tries: number of retransmissions, at most MOST_TRIES
+ * @node:   in msg_stream.waiting or msg_stream.under_way
+ * @op:     the write that the notice is for; NULL: this is a send
+ * @id:     id of the message
+ * @arg:    notice: length of the write in bytes
+ * @pvo:    notice: remote PVO of the write
+ * @sent:   time of the last transmission
+ * @due:    time of the next retransmission
+ * @route:  route of the last transmission
+ * @seq:    sequence number in the stream
+ * @length: bytes of @data
+ * @tries:  number of retransmissions, at most MOST_TRIES
+ * @acked:  the peer has acknowledged the packet
+ * @data:   send: the bytes
  */
 struct msg_out {
 	struct list_node node;
@@ -302,9 +344,15 @@ struct msg_out {
 };
 
 /**
- * struct msg_in - a received send, or a notice if @written; the program gets a pointer to @data
- * @from: id of the peer
- * @session: our session with the peer
+ * struct msg_in - a send or notice of the peer; the program gets a pointer to @data
+ * @from:    id of the peer
+ * @session: session of this side, msg_peer.session
+ * @id:      id of the message at the peer
+ * @arg:     notice: length of the write in bytes
+ * @pvo:     notice: PVO of the first byte of the write
+ * @length:  bytes of @data
+ * @written: a notice
+ * @data:    send: the bytes
  */
 struct msg_in {
 	uint64_t from;
@@ -318,21 +366,22 @@ struct msg_in {
 };
 
 /**
- * struct msg_stream - sends and notices in sequence, both directions
- * @waiting:  not sent yet
- * @under_way: sent; the first one is not acknowledged yet
- * @queued:   number of sends in both lists
- * @next:     next sequence number to send
- * @acked:    the peer has everything before this sequence number
- * @limit:    the peer accepts numbers before this one
- * @expected: next sequence number to receive
- * @early:    packets received out of order; also number @expected, if @held is at its limit
+ * struct msg_stream - sends and notices in sequence, in both directions
+ * @waiting:   struct msg_out: not sent yet
+ * @under_way: struct msg_out: sent, from the oldest packet that is not acknowledged on
+ * @queued:    number of sends in both lists
+ * @next:      sequence number of the next packet to send
+ * @acked:     the peer has all packets before this sequence number
+ * @limit:     the peer accepts packets before this sequence number
+ * @expected:  next sequence number to receive
+ * @adv_room:  number of sends that this side accepts, as the last header reported it
+ * @early:     packets received out of order; also packet @expected, if @held is at its maximum
  * @num_early: number of sends in @early
- * @held:     number of sends that the program has received and not released
- * @adv_room: number of sends that we accept, as the last header said
- * @ack_due:  an acknowledgment has to be sent
- * @time:     round trip times, which include the delay until the program of the peer polls
- * @due:      time of the first retransmission
+ * @held:      number of sends that the program has received and not released
+ * @ack_due:   an acknowledgment has to be sent
+ * @time:      round trip times, which include the delay until the program of the peer polls
+ * @due:       time of the first retransmission; 0: packets have to be sent in the next pass; NEVER:
+ *             none
  */
 struct msg_stream {
 	struct list_head waiting;
@@ -353,26 +402,33 @@ struct msg_stream {
 
 /* ---- peers, endpoints ---- */
 /**
- * struct msg_peer - a peer, from connect to disconnect
- * @node:      in nhcadv_msg_ep.peers
- * @bucket:    by @id in nhcadv_msg_ep.buckets
- * @work:      in nhcadv_msg_ep.ready if @ready, in nhcadv_msg_ep.starved if @starved
- * @due:       time of the peer's next timer
- * @heap:      index in nhcadv_msg_ep.heap
- * @ready:     the next pass serves the peer, because its state has changed
- * @starved:   transfers of the peer wait until a port has a free slot
- * @confirmed: the peer has named our session, so @theirs belongs to this connection
- * @session:   random number of this connection, which packets of the peer have to name
- * @theirs:    session of the peer, 0: not known
- * @next_route: the next route for a transfer (round robin)
+ * struct msg_peer - a peer, from nhcadv_msg_connect() to nhcadv_msg_disconnect()
+ * @node:              in nhcadv_msg_ep.peers
+ * @bucket:            in the bucket of @id in nhcadv_msg_ep.buckets
+ * @work:              in nhcadv_msg_ep.ready if @ready, in nhcadv_msg_ep.starved if @starved
+ * @ep:                the endpoint
+ * @due:               time of the peer's next timer
+ * @heap:              index in nhcadv_msg_ep.heap
+ * @ready:             the next pass serves the peer, because its state has changed
+ * @starved:           transfers of the peer wait until a port has a free slot
+ * @confirmed:         the peer has named @session, so @theirs belongs to this connection
+ * @session:           random number of this connection, which packets of the peer have to name
+ * @theirs:            session of the peer; 0: not known
+ * @context:           nhcadv_msg_completion.context, from the program
+ * @id:                id of the endpoint of the peer
+ * @routes:            the routes
+ * @num_routes:        number of routes
+ * @next_route:        the next route for a transfer (round robin)
  * @next_packet_route: the next route for a packet (round robin)
- * @todo:      writes and reads with bytes that no lane has taken
- * @going:     the other operations
- * @moves:     moves from this peer with bytes that no lane has taken, and that do not wait for
- *             their target
- * @move_next: the next transfer is one of a move, if there is one
- * @awaiting:  moves to this peer that wait for its lanes or routes, longest first
- * @reachable: false: from a completion NHCADV_MSG_UNREACHABLE to the next NHCADV_MSG_REACHABLE
+ * @todo:              writes and reads with bytes that no lane has taken
+ * @moves:             moves from this peer with bytes that no lane has taken, and that do not wait
+ *                     for their target
+ * @going:             writes and reads of this peer and moves from it whose bytes lanes have taken
+ * @awaiting:          moves to this peer that wait for its lanes or routes, longest first
+ * @stream:            sends and notices
+ * @reachable:         false: from a completion NHCADV_MSG_UNREACHABLE to the next
+ *                     NHCADV_MSG_REACHABLE
+ * @move_next:         the next transfer is one of a move, if there is one
  */
 struct msg_peer {
 	struct list_node node;
@@ -400,6 +456,14 @@ struct msg_peer {
 	bool reachable, move_next;
 };
 
+/**
+ * struct msg_mem - memory of the program
+ * @pub:     the public part
+ * @node:    in nhcadv_msg_ep.mems
+ * @ep:      the endpoint
+ * @handles: handle of each device, at the index of the first path with this device; others are NULL
+ * @users:   number of operations that use the memory
+ */
 struct msg_mem {
 	struct nhcadv_msg_mem pub;
 	struct list_node node;
@@ -408,33 +472,56 @@ struct msg_mem {
 	uint32_t users;
 };
 
+/**
+ * struct nhcadv_msg_peer - the public type of a peer
+ * @peer: the peer
+ */
 struct nhcadv_msg_peer {
 	struct msg_peer peer;
 };
 
 /**
  * struct nhcadv_msg_ep - an endpoint
- * @lock:     protects all members, and all peers
- * @now:      time of the current pass
- * @dead:     nhcadv_msg_ep_attr.dead_ms in nanoseconds
- * @peers:    all peers
- * @buckets:  hash table of all peers by id
- * @ready:    peers that the next pass serves
- * @starved:  peers that wait for free slots of send FIFOs, in the order of service
- * @heap:     binary heap of all peers by msg_peer.due; the first entry has the earliest time
- * @nonce:    number of the last probe
- * @short_until: until this time peers acquire no rCxts beyond the first few, because a device had
- *            none for a new peer
- * @sleepers: threads that sleep in nhcadv_msg_wait()
- * @armed:    nhcadv_msg_arm() was called
- * @wake:     an eventfd that is readable (@woken) while sleeping threads have something to do
- * @timer:    a timerfd
- * @timer_at: the time that @timer is set to
- * @done:     ring of completions, of @done_room entries
- * @targets:  targets that the program allows
- * @targets_due: time to apply the targets that ports lack
- * @moves:    number of moves that are not complete
- * @done_reserved: entries of @done that are reserved for messages that are not complete
+ * @lock:          protects all members, and all peers
+ * @id:            random number that identifies the endpoint on all hosts
+ * @now:           time of the current pass
+ * @job:           job id
+ * @lanes:         nhcadv_msg_ep_attr.lanes
+ * @packets:       nhcadv_msg_ep_attr.packets
+ * @queue:         nhcadv_msg_ep_attr.queue
+ * @dead:          nhcadv_msg_ep_attr.dead_ms in nanoseconds
+ * @num_ports:     number of ports
+ * @ports:         a port for each path
+ * @contexts:      the open device of each path
+ * @peers:         all peers
+ * @buckets:       hash table of all peers by id
+ * @ready:         peers that the next pass serves
+ * @starved:       peers that wait for free slots of send FIFOs, in the order of service
+ * @heap:          binary heap of all peers by msg_peer.due; the first entry has the earliest time
+ * @num_peers:     number of peers
+ * @heap_room:     number of entries that @heap has memory for
+ * @mems:          struct msg_mem: registered memory
+ * @targets:       struct msg_target: addresses to which the program allows moves
+ * @targets_due:   time to try again the targets that a port has not allowed
+ * @moves:         number of moves that are not complete
+ * @routes:        routes by slot; NULL: the slot is free
+ * @num_routes:    number of entries of @routes
+ * @next_slot:     the next slot to try for a new route
+ * @nonce:         number of the last probe
+ * @short_until:   until this time no route acquires rCxts beyond the first few, because a device
+ *                 had none for a new peer
+ * @sleepers:      number of threads that sleep in nhcadv_msg_wait()
+ * @armed:         nhcadv_msg_arm() was called after the last poll
+ * @woken:         @wake is readable
+ * @epoll:         epoll of @timer, @wake and the events of all ports
+ * @timer:         a timerfd
+ * @wake:          an eventfd, which is readable while sleeping threads have something to do
+ * @timer_at:      the time that @timer is set to
+ * @done:          ring of completions
+ * @done_room:     number of entries of @done
+ * @done_first:    index of the oldest completion in @done
+ * @done_count:    number of completions in @done
+ * @done_reserved: number of entries of @done that are reserved for messages that are not complete
  */
 struct nhcadv_msg_ep {
 	pthread_mutex_t lock;
@@ -509,184 +596,100 @@ static inline uint32_t msg_name_number(uint64_t name)
 }
 
 /* ---- msg_ep.c ---- */
-/** msg_reserve - reserve an entry for one completion; Return: 0; ENOMEM: no memory */
+/**
+ * msg_reserve - reserve an entry of nhcadv_msg_ep.done for one completion
+ * @ep: the endpoint
+ *
+ * Each completion needs a reserved entry, so that msg_complete() cannot fail for lack of memory.
+ * Return: 0; ENOMEM: there is no memory for a larger ring.
+ */
 int msg_reserve(struct nhcadv_msg_ep *ep);
-/** msg_complete - store a completion in a reserved entry; @data: NULL, or msg_in.data */
+
+/**
+ * msg_complete - store a completion in an entry that msg_reserve() has reserved
+ * @peer:   the peer of the message
+ * @kind:   kind of the completion
+ * @status: 0 or an errno: nhcadv_msg_completion.status
+ * @id:     id of the message
+ * @length: bytes of the message
+ * @pvo:    NHCADV_MSG_WRITTEN: PVO of the first byte; otherwise 0
+ * @data:   NHCADV_MSG_RECEIVED: msg_in.data; otherwise NULL
+ */
 void msg_complete(struct msg_peer *peer, enum nhcadv_msg_kind kind, int status, uint64_t id,
 		  uint64_t length, uint64_t pvo, void *data);
-/** msg_ports_close_broken - close broken channels now, not in the next pass; Return: 0 or errno */
+
+/**
+ * msg_ports_close_broken - close the channels that have failed, without waiting for the next pass
+ * @ep: the endpoint
+ * Return: 0; an errno: a channel was not closed, and may still use memory of the program.
+ */
 int msg_ports_close_broken(struct nhcadv_msg_ep *ep);
-/** msg_ep_lock - take the lock; Context: the caller does not hold it */
+
+/**
+ * msg_ep_lock - take the lock of the endpoint
+ * @ep: the endpoint
+ * Context: the caller does not hold the lock.
+ */
 void msg_ep_lock(struct nhcadv_msg_ep *ep);
-/** msg_ep_unlock - wake sleeping threads that have something to do, and release the lock */
+
+/**
+ * msg_ep_unlock - wake sleeping threads that have something to do, and release the lock
+ * @ep: the endpoint
+ * Context: the caller holds the lock.
+ */
 void msg_ep_unlock(struct nhcadv_msg_ep *ep);
 
 /* ---- msg_sched.c ---- */
-/** msg_peer_add - add a peer to the lists and the heap; Return: 0; ENOMEM: no memory */
+/**
+ * msg_peer_add - add a peer to the list, the hash table and the heap of the endpoint
+ * @ep:   the endpoint
+ * @peer: the peer
+ * Return: 0; ENOMEM: there is no memory for a larger heap.
+ */
 int msg_peer_add(struct nhcadv_msg_ep *ep, struct msg_peer *peer);
-/** msg_peer_remove - reverse of msg_peer_add() */
+
+/**
+ * msg_peer_remove - remove a peer from all lists and the heap of its endpoint
+ * @peer: the peer
+ */
 void msg_peer_remove(struct msg_peer *peer);
-/** msg_peer_find - look up a peer by id; Return: the peer or NULL */
+
+/**
+ * msg_peer_find - look up a peer by its id
+ * @ep: the endpoint
+ * @id: id of the endpoint at the other side
+ * Return: the peer; NULL: this endpoint is not connected to @id.
+ */
 struct msg_peer *msg_peer_find(struct nhcadv_msg_ep *ep, uint64_t id);
-/** msg_peer_ready - let the next pass serve the peer, because its state has changed */
+
+/**
+ * msg_peer_ready - let the next pass serve a peer, because its state has changed
+ * @peer: the peer
+ */
 void msg_peer_ready(struct msg_peer *peer);
-/** msg_peer_by - let a pass serve the peer at @when at the latest */
+
+/**
+ * msg_peer_by - let a pass serve a peer at a given time or earlier
+ * @peer: the peer
+ * @when: the time
+ */
 void msg_peer_by(struct msg_peer *peer, uint64_t when);
-/** msg_serve - serve all peers that are ready or whose timers have expired */
+
+/**
+ * msg_serve - serve all peers that are ready or whose timers have expired
+ * @ep: the endpoint
+ */
 void msg_serve(struct nhcadv_msg_ep *ep);
-/** msg_next_due - Return: time of the first timer of all peers; now, if a peer is ready */
+
+/**
+ * msg_next_due - get the time at which the next pass has something to do
+ * @ep: the endpoint
+ * Return: the earliest timer of all peers; if a peer is ready, the time of the current pass.
+ */
 uint64_t msg_next_due(const struct nhcadv_msg_ep *ep);
 
-/* ---- msg_peer.c ---- */
-/* Maximum payload of a packet of a transfer that both ends can send and receive, in bytes */
-static inline uint32_t msg_route_segment(const struct msg_route *route)
-{
-	return route->segment < route->port->info.segment ? route->segment :
-	       route->port->info.segment;
-}
-
-/** msg_route_confirmed - report a packet that proves that the route is alive */
-void msg_route_confirmed(struct msg_route *route);
-/** msg_route_probed - report that a packet was sent that the kernel of the peer answers */
-void msg_route_probed(struct msg_route *route);
-/** msg_route_doubt - probe the route, because stream packets sent on it are not acknowledged */
-void msg_route_doubt(struct msg_route *route);
-/** msg_route_fence - fence a lane's write over @route; if @route is dead, also over a live route */
-void msg_route_fence(struct msg_route *route, const struct msg_lane *lane);
-/** msg_route_for_packet - Return: a route for a packet to the library of the peer, or NULL */
-struct msg_route *msg_route_for_packet(struct msg_peer *peer);
-/* Return: true if the open channel owns the rCxts, both AHs exist, and a grant has come */
-static inline bool msg_route_ready(const struct msg_route *route)
-{
-	return route->port->open && route->recoveries == route->port->recoveries &&
-	       route->theirs && route->dest.ah && route->self.ah;
-}
-
-/** msg_peer_timers - run all expired timers of a peer; Return: time of the next timer */
-uint64_t msg_peer_timers(struct msg_peer *peer);
-/** msg_peer_lost_port - report that the channel of a port was closed, which frees its rCxts */
-void msg_peer_lost_port(struct msg_peer *peer, struct msg_port *port);
-/** msg_peer_new - create a peer; Return: the peer, or NULL with errno */
-struct msg_peer *msg_peer_new(struct nhcadv_msg_ep *ep, const struct msg_address *address,
-			      void *context);
-/** msg_peer_move - use the channels of a new address of the peer */
-void msg_peer_move(struct msg_peer *peer, const struct msg_address *address);
-void msg_peer_free(struct msg_peer *peer);
-/** msg_peer_reserved - Return: number of completions that are reserved for the peer */
-uint32_t msg_peer_reserved(const struct msg_peer *peer);
-
-enum msg_session {
-	MSG_SESSION_OLD,	/* an earlier connection: the packet is ignored */
-	MSG_SESSION_HELLO,	/* a grant that does not name our session */
-	MSG_SESSION_OURS,	/* this connection */
-};
-
-/** msg_session_came - classify a packet by the sessions that it names; @grant: true for a grant */
-enum msg_session msg_session_came(struct msg_peer *peer, uint32_t theirs, uint32_t ours,
-				  bool grant);
-static inline bool msg_any_alive(const struct msg_peer *peer)
-{
-	uint32_t i;
-
-	for (i = 0; i < peer->num_routes; i++)
-		if (peer->routes[i]->alive)
-			return true;
-	return false;
-}
-/* ---- msg_grant.c ---- */
-void msg_rcxts_init(struct msg_route *route);
-/** msg_rcxts_acquire - acquire rCxts for a route whose channel is new; Return: 0 or errno */
-int msg_rcxts_acquire(struct msg_route *route);
-/** msg_rcxts_lost - forget the rCxts of a channel that was closed */
-void msg_rcxts_lost(struct msg_route *route);
-/** msg_rcxts_release - release all rCxts of a route */
-void msg_rcxts_release(struct msg_route *route);
-/*
- * Release rCxts of all peers beyond the first few.
- * Return: false: nothing was done, because it was already done less than a second ago.
- */
-bool msg_rcxts_short(struct nhcadv_msg_ep *ep);
-/** msg_route_find_way - create missing address handles; Return: false if one is still missing */
-bool msg_route_find_way(struct msg_route *route);
-/** msg_route_move - use another channel of the peer */
-void msg_route_move(struct msg_route *route, const struct msg_address_path *at);
-/** msg_grant_soon - let the next pass send the grant; repeat it until the peer confirms it */
-void msg_grant_soon(struct msg_route *route);
-/** msg_grant_timer - run the timer of rCxts and grants; Return: time of the next run */
-uint64_t msg_grant_timer(struct msg_route *route);
-/** msg_hello_came - answer a grant that does not name our session; do not use its rCxts */
-void msg_hello_came(struct msg_route *route, const struct msg_grant *grant);
-void msg_grant_came(struct msg_route *route, const struct msg_grant *grant);
-void msg_fence_came(struct msg_route *route, const struct msg_fence *fence);
-/** msg_route_refused - report that a granted rCxt now refuses packets up to @tid */
-void msg_route_refused(struct msg_route *route, uint32_t lane, uint32_t tid);
-
-/* ---- msg_lane.c ---- */
-void msg_lane_init(struct msg_route *route, struct msg_lane *lane, uint16_t index);
-/** msg_lane_wake - let the timers of the lanes of a route run at @when at the latest */
-void msg_lane_wake(struct msg_route *route, uint64_t when);
-/** msg_lane_set_due - set the timer of a lane */
-void msg_lane_set_due(struct msg_route *route, struct msg_lane *lane, uint64_t when);
-/** msg_lane_set_inflight - set the bytes in flight of a lane, and update the sum of its route */
-void msg_lane_set_inflight(struct msg_route *route, struct msg_lane *lane, uint32_t bytes);
-/** msg_lane_settle - list an unused lane as free if it is wanted and has both rCxts, else busy */
-void msg_lane_settle(struct msg_route *route, struct msg_lane *lane);
-/** msg_lane_leave - detach a lane from its operation */
-void msg_lane_leave(struct msg_route *route, struct msg_lane *lane);
-/** msg_lane_done - report that the bytes of the transfer are in place, and detach the lane */
-void msg_lane_done(struct msg_route *route, struct msg_lane *lane);
-uint32_t msg_lane_packets(const struct msg_lane *lane);
-struct nhcadv_transfer msg_lane_transfer(const struct msg_route *route,
-					 const struct msg_lane *lane);
-/** msg_lane_requeue - after a fence or cancel, queue the missing bytes; other lanes take them */
-void msg_lane_requeue(struct msg_route *route, struct msg_lane *lane);
-/** msg_lane_begin - post the transfer with a new tid */
-void msg_lane_begin(struct msg_route *route, struct msg_lane *lane);
-/** msg_lane_redrive - post the whole transfer again with a higher tid */
-void msg_lane_redrive(struct msg_route *route, struct msg_lane *lane);
-/** msg_lane_fence - abandon a write, and request that the peer refuses late packets */
-void msg_lane_fence(struct msg_route *route, struct msg_lane *lane);
-/** msg_lane_cancel - abandon a read: cancel it here */
-void msg_lane_cancel(struct msg_route *route, struct msg_lane *lane);
-/** msg_lane_release - cancel here a write that is over at the peer; see LANE_RELEASE */
-void msg_lane_release(struct msg_route *route, struct msg_lane *lane);
-/** msg_lane_give_up - abandon the transfer: msg_lane_fence() or msg_lane_cancel() */
-void msg_lane_give_up(struct msg_route *route, struct msg_lane *lane);
-/** msg_lane_unsent - requeue a transfer after a delay, because no packet of it was sent */
-void msg_lane_unsent(struct msg_route *route, struct msg_lane *lane);
-
-/* ---- msg_transfer.c ---- */
-enum msg_pumped {
-	MSG_PUMP_DONE,		/* no transfer can start until the state of the peer changes */
-	MSG_PUMP_QUANTUM,	/* the peer has used its quantum */
-	MSG_PUMP_STARVED,	/* a transfer waits until a port has a free slot */
-};
-
-/** msg_pump - start up to PEER_QUANTUM transfers of a peer */
-enum msg_pumped msg_pump(struct msg_peer *peer);
-/** msg_lane_posted - report a completed work request; @status: as in struct port_event */
-void msg_lane_posted(struct msg_route *route, struct msg_lane *lane, uint64_t wr_id, int status);
-/** msg_lane_complete - report a completed transfer */
-void msg_lane_complete(struct msg_route *route, struct msg_lane *lane, uint32_t tid, bool read);
-/** msg_lane_status - handle the answer to a probe */
-void msg_lane_status(struct msg_route *route, struct msg_lane *lane,
-		     const struct nhcadv_frame *frame);
-/** msg_lane_fence_status - handle the answer of the kernel of the peer to a fence */
-void msg_lane_fence_status(struct msg_route *route, struct msg_lane *lane,
-			   const struct nhcadv_frame *frame);
-/** msg_lane_fenced - report that the peer refuses packets up to @tid */
-void msg_lane_fenced(struct msg_route *route, struct msg_lane *lane, uint32_t tid);
-/** msg_lanes_redrive - abandon all transfers of a dead route, so that other routes take them */
-void msg_lanes_redrive(struct msg_route *route);
-/** msg_lane_lost - report that the local channel was closed, which frees its rCxts */
-void msg_lane_lost(struct msg_route *route, struct msg_lane *lane);
-/** msg_lane_new_remote - set the rCxt that a new grant of the peer has for the lane; 0: none */
-void msg_lane_new_remote(struct msg_route *route, struct msg_lane *lane, uint64_t rcxt);
-/** msg_lane_timers - run expired timers of lanes; Return: time of the next timer */
-uint64_t msg_lane_timers(struct msg_route *route);
-/** msg_op_cancel - cancel an operation; Return: 0, or EALREADY if its notice is in the stream */
-int msg_op_cancel(struct msg_op *op);
-
+#include "msg_peer.h"
+#include "msg_lane.h"
 #include "msg_move.h"
 #include "msg_op.h"
 #include "msg_stream.h"

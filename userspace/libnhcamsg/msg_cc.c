@@ -3,9 +3,9 @@
  * Reliable messages: round trip time, reordering and congestion window of a route.
  *
  * Round trip time: The smoothed time and its mean deviation are those of TCP (RFC 6298).  Samples
- * are transfers without a retransmission, probes of writes, and the time that an incomplete read
- * has taken so far, if this exceeds the smoothed time.  Each probe has a different number, so that
- * its answer is not taken for the answer to another probe.
+ * are transfers without a retransmission, probes of writes and moves, and the time that an
+ * incomplete read or move has taken so far, if this time exceeds the smoothed time.  Each probe has
+ * a different number, so that its answer is not taken for the answer to another probe.
  *
  * Reordering: msg_cc.extent is the recent maximum of the time by which a transfer arrived after
  * one that was sent later.  A transfer is considered lost if it is later than 1.25 times this

@@ -103,7 +103,10 @@ static void status_came(struct nhcadv_msg_ep *ep, const struct nhcadv_frame *fra
 
 	if (!route || lane >= ep->lanes)
 		return;
-	/* A fence may have been sent over another route, with a local rCxt of that route. */
+	/*
+	 * A fence may have been sent over another route, with a local rCxt of that route.  So do
+	 * not compare frame->rcxt with the rCxt of the lane.
+	 */
 	if (msg_name_what(frame->cookie) == WHAT_FENCE) {
 		msg_peer_ready(route->peer);
 		msg_lane_fence_status(route, &route->lanes[lane], frame);
@@ -146,7 +149,10 @@ static void event_came(struct nhcadv_msg_ep *ep, const struct port_event *event)
 	struct msg_lane *lane;
 
 	if (event->kind == PORT_FRAME) {
-		/* Ignore frames of half transfers: their senders may know only half of the key. */
+		/*
+		 * Ignore frames of half transfers, which this library does not use: their packets
+		 * name only the lower half of the channel key.
+		 */
 		if (event->frame->kind == NHCADV_FRAME_STATUS)
 			status_came(ep, event->frame);
 		else if (event->frame->kind == NHCADV_FRAME_PACKET)
@@ -154,7 +160,7 @@ static void event_came(struct nhcadv_msg_ep *ep, const struct port_event *event)
 		return;
 	}
 	route = slot < ep->num_routes ? ep->routes[slot] : NULL;
-	/* The peer was disconnected, or the work request belongs to no lane. */
+	/* Ignore the event if the peer was disconnected, or the work request belongs to no lane. */
 	if (!route || index >= ep->lanes || what == WHAT_PACKET || what == WHAT_PING ||
 	    what == WHAT_FENCE)
 		return;

@@ -149,7 +149,8 @@ static void grow(struct msg_route *route)
 
 	route->lanes_short = false;
 	/*
-	 * Add one block per round trip: the peer must have granted an rCxt for the last lane.
+	 * Add at most one block per round trip: before the next block, the peer must have granted
+	 * an rCxt for the last lane.
 	 */
 	if (!lanes_short || ep->now < route->more || ep->now < ep->short_until ||
 	    route->want == ep->lanes || !route->lanes[route->want - 1].remote_rcxt)

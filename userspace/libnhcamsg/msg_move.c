@@ -264,7 +264,10 @@ enum msg_move_started msg_move_start(struct msg_op *op)
 	target->tid = lane->tid;
 	op->lanes++;
 	begin(route, lane);
-	/* The target may have another free lane, after a move that woke for it could not start. */
+	/*
+	 * The target may have another free lane, if a move that was woken for the lane could not
+	 * start: wake one move.
+	 */
 	msg_moves_wake(op->to, 1);
 	return MSG_MOVE_STARTED;
 }
@@ -338,9 +341,10 @@ static uint32_t last_packet(const struct msg_lane *lane, const struct nhcadv_fra
 
 /*
  * A source sends transfers in the order of their requests, a part of each at a time.
- * Return: true if no packet of this transfer has arrived, but the source works on earlier ones: one
- * of them has arrived in part, or is complete since the last status.  So the request is probably not
- * lost, and to repeat it would make the source send everything twice.
+ * Return: true if no packet of this transfer has arrived, but the source works on earlier
+ * transfers: an earlier transfer has arrived in part, or has completed since the last status.  Then
+ * the request is probably not lost, and a repeated request would make the source send all packets
+ * twice.
  */
 static bool source_busy(const struct msg_route *route, const struct msg_lane *lane,
 			const struct nhcadv_frame *frame)
@@ -373,7 +377,7 @@ static void target_lacks(struct msg_route *route, struct msg_lane *lane,
 	uint32_t packets = msg_lane_packets(lane), last = last_packet(lane, frame);
 	bool more = frame->received + 1 > lane->seen;
 
-	/* The source sends the last packet last, so what is missing then was lost or reordered. */
+	/* If the last packet has arrived, the packets that are missing were lost or reordered. */
 	if (!more || packets == 1 || (last == packets && !lane->resent)) {
 		request_missing(route, lane, frame, 0, packets);
 		lane->asked = packets;
@@ -448,7 +452,7 @@ void msg_move_status(struct msg_route *route, struct msg_lane *lane,
 	if (source->state != LANE_MOVE || frame->tid != source->tid)
 		return;
 	msg_route_confirmed(route);
-	/* confirmed routes may have redriven transfers of dead ones */
+	/* msg_route_confirmed() may have abandoned the transfer, if one of its routes is dead. */
 	if (source->state != LANE_MOVE)
 		return;
 	both_ready(source_route, source);

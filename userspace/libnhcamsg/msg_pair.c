@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Reliable messages: the pair of routes for a transfer of a move, and the moves that wait for a pair.
+ * Reliable messages: the pair of routes for a transfer of a move, and moves that wait for a pair.
  *
  * A move that finds no room at its source stays in msg_peer.moves of the source: the other moves of
  * that list would also find none.  A move that finds no room at its target waits in
@@ -23,7 +23,6 @@ static bool capable(const struct msg_route *route)
 	return usable(route) && route->moves && route->port->moves;
 }
 
-/* Return: true if a route to the peer is ready, but none has moves. */
 bool msg_pair_none(const struct msg_peer *peer)
 {
 	bool ready = false;
@@ -56,7 +55,11 @@ uint64_t msg_pair_bit(const struct msg_route *source, const struct msg_route *ta
 	return UINT64_C(1) << (source->number * NHCADV_MSG_MAX_PATHS + target->number);
 }
 
-/* Rails may not be connected, so prefer the same path, then the same port: lower is better. */
+/*
+ * The networks of different paths may not be connected.  So prefer a pair of the same path, and
+ * then a pair of the same port.
+ * Return: a number; a pair with a lower number is preferred.
+ */
 static int distance(const struct msg_route *source, const struct msg_route *target)
 {
 	if (source->port != target->port)
@@ -65,8 +68,8 @@ static int distance(const struct msg_route *source, const struct msg_route *targ
 }
 
 /*
- * Return: the route to the target that is best for this route to the source, if it is no more than
- * @most away, or NULL
+ * Return: the route to the target with the lowest distance() to this route to the source, if this
+ * number is at most @most; otherwise NULL
  */
 static struct msg_route *partner_of(const struct msg_op *op, const struct msg_route *source,
 				    int most)
@@ -98,13 +101,6 @@ static bool has_room(struct msg_route *route, uint32_t lanes)
 	return port_room(route->port, RESERVE) && port_may_begin(route->port);
 }
 
-/*
- * Find a pair of routes that have free lanes.  Routes of different ports are paired only if no
- * pair of the same port is left.
- * Return: MSG_MOVE_STARTED (@source and @target are set), MSG_MOVE_WAITS (the routes to the source
- * have no room), MSG_MOVE_AWAITS (those to the target have none), or MSG_MOVE_OVER (all pairs have
- * failed, or none exists)
- */
 enum msg_move_started msg_pair_find(struct msg_op *op, struct msg_route **source,
 				    struct msg_route **target)
 {

@@ -29,8 +29,20 @@
 
 /**
  * struct verbs_port - a port over verbs
- * @started: ibv_wr_start() was called, and no ibv_wr_complete() since
- * @dying:   address handles to destroy when their work requests are done
+ * @port:      the part that other files use
+ * @context:   the open device
+ * @pd:        protection domain of the channel
+ * @events:    completion channel of both CQs
+ * @scq:       send CQ
+ * @rcq:       receive CQ
+ * @qp:        the channel; NULL: none
+ * @qpx:       the channel as struct ibv_qp_ex
+ * @dv:        the channel as struct nhcadv_qp_ex
+ * @gid_index: index of @port.gid
+ * @job:       job id
+ * @frames:    slots of the receive FIFO
+ * @started:   ibv_wr_start() was called, and no ibv_wr_complete() since
+ * @dying:     address handles to destroy when their work requests are done
  */
 struct verbs_port {
 	struct msg_port port;
@@ -51,8 +63,10 @@ struct verbs_port {
 
 /**
  * struct msg_ah - an address handle
+ * @ibv:  the address handle of verbs
+ * @vp:   the port
  * @last: sequence number of the last work request that names the handle, plus one
- * @node: in verbs_port.dying, if the handle was freed before that work request was done
+ * @node: in verbs_port.dying, if port_ah_free() was called before that work request was done
  */
 struct msg_ah {
 	struct ibv_ah *ibv;
@@ -68,7 +82,10 @@ static struct verbs_port *to_vp(const struct msg_port *port)
 
 /* ---- the send FIFO ---- */
 
-/* A handle may be kept for any number of work requests, so their numbers may have wrapped. */
+/*
+ * The sequence number of the last work request may be old, so it may wrap: compare differences.
+ * Return: true if no outstanding work request names the handle.
+ */
 static bool ah_unused(const struct msg_ah *ah)
 {
 	const struct msg_fifo *fifo = &ah->vp->port.fifo;

@@ -146,7 +146,7 @@ static void serve(struct msg_peer *peer)
 	/* Moves also wait for another peer, whose changes do not make this one ready. */
 	if (!list_empty(&peer->moves) || !list_empty(&peer->awaiting))
 		msg_peer_by(peer, ep->now + MOVES_PAUSE);
-	/* The timers may have made the peer ready again. */
+	/* If the timers have made the peer ready again, it is on the ready list already. */
 	if (pumped == MSG_PUMP_DONE)
 		return;
 	/* The timers may have put the peer on the ready list again: take it off first. */

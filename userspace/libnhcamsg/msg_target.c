@@ -18,6 +18,8 @@
 
 /**
  * struct msg_target - an address that the program allows
+ * @node:       in nhcadv_msg_ep.targets
+ * @gid:        the address
  * @at:         state at each port
  * @at.ah:      address handle, or NULL
  * @at.due:     time of the next try

@@ -100,7 +100,7 @@ enum msg_pumped msg_pump(struct msg_peer *peer)
 	struct msg_op *op;
 
 	while ((op = next_op(peer, moves))) {
-		/* It has failed, and waits for its lanes. */
+		/* The operation has failed, and only waits until all lanes have left it. */
 		if (!msg_op_has_work(op)) {
 			msg_op_sort(op);
 			continue;
@@ -621,7 +621,7 @@ void msg_lane_new_remote(struct msg_route *route, struct msg_lane *lane, uint64_
 		msg_lane_fence(route, lane);
 		/* fallthrough */
 	case LANE_FENCE:
-		/* The peer has released its old rCxt, which accepts no late packets: as fenced. */
+		/* The peer has released its old rCxt, so the kernel there drops late packets. */
 		msg_lane_fenced(route, lane, lane->tid);
 		break;
 	case LANE_READ:

@@ -34,16 +34,21 @@ enum packet_type {
 };
 
 /**
- * struct wire_header - header of each packet
- * @route: msg_route.number
- * @seq:   sequence number in the stream; other uses: see enum packet_type
- * @from:  id of the endpoint that sends
- * @to:    id of the endpoint that receives
- * @session: session of the sender
+ * struct wire_header - header of each packet; all numbers are big endian
+ * @version:    VERSION
+ * @type:       enum packet_type
+ * @route:      msg_route.number
+ * @seq:        sequence number in the stream; other uses: see enum packet_type
+ * @from:       id of the endpoint that sends
+ * @to:         id of the endpoint that receives
+ * @session:    session of the sender
  * @to_session: session of the receiver; 0: not known (PACKET_GRANT)
- * @ack:   stream in the other direction: next expected sequence number
- * @room:  number of sends, from @ack on, that the sender of this packet accepts
- * @sack:  bitmap of received packets; bit 0 is number @ack + 1
+ * @ack:        stream in the other direction: next expected sequence number
+ * @room:       number of sends, from @ack on, that the sender of this packet accepts
+ * @sack:       bitmap of received packets; bit 0 is packet @ack + 1
+ * @id:         see enum packet_type
+ * @arg:        see enum packet_type
+ * @arg2:       see enum packet_type
  */
 struct wire_header {
 	uint8_t version;
@@ -66,6 +71,18 @@ struct wire_header {
 #define GRANT_FENCES	1u
 #define GRANT_MOVES	2u
 
+/**
+ * struct wire_grant - what follows the header of a grant; see struct msg_grant
+ * @gid:     GID of the device
+ * @key:     key of the channel
+ * @qpn:     QP number of the channel
+ * @segment: maximum payload of a packet of a transfer, in bytes
+ * @version: number of the grant
+ * @count:   number of rCxts in @rcxts
+ * @flags:   GRANT_*
+ * @wanted:  number of rCxts that the sender requests
+ * @rcxts:   ids of the rCxts
+ */
 struct wire_grant {
 	uint8_t gid[16];
 	uint64_t key;
@@ -78,6 +95,19 @@ struct wire_grant {
 	uint64_t rcxts[];
 };
 
+/**
+ * struct wire_address - the address of an endpoint; all numbers are big endian
+ * @magic:     ADDRESS_MAGIC
+ * @version:   VERSION
+ * @id:        id of the endpoint
+ * @job:       job id
+ * @num_paths: number of paths
+ * @paths:     the paths
+ * @paths.gid: GID of the device
+ * @paths.key: key of the channel
+ * @paths.qpn: QP number of the channel
+ * @paths.segment: maximum payload of a packet of a transfer, in bytes
+ */
 struct wire_address {
 	uint32_t magic;
 	uint32_t version;
@@ -241,7 +271,10 @@ static void grant_came(struct msg_route *route, const void *data, uint32_t lengt
 	g.at.segment = be32toh(w->segment);
 	g.version = be32toh(w->version);
 	g.fences = be32toh(w->flags) & GRANT_FENCES;
-	/* With a shorter segment, the work request of a move would fail the whole list. */
+	/*
+	 * With a shorter segment the work request of a move would be invalid, so ibv_wr_complete()
+	 * would post none of the work requests of the pass.
+	 */
 	g.moves = be32toh(w->flags) & GRANT_MOVES &&
 		g.at.segment >= LEAST_SEGMENT + NHCADV_MOVE_HEADER;
 	g.wanted = be32toh(w->wanted);

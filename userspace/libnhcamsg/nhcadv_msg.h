@@ -97,8 +97,9 @@ struct nhcadv_msg_ep *nhcadv_msg_create_ep(const struct nhcadv_msg_ep_attr *attr
  * @ep: the endpoint
  *
  * When the call returns 0, the channels place no more bytes in local memory.
- * Return: 0, EBUSY if memory is still registered, or an errno of ibv_destroy_qp(): a channel was not
- * closed.  After an errno the endpoint still exists, without peers: call the function again.
+ * Return: 0, EBUSY if memory is still registered, or an errno of ibv_destroy_qp(): a channel was
+ * not closed.  After EBUSY the endpoint is unchanged.  After another errno the endpoint still
+ * exists, but without peers: call the function again.
  */
 int nhcadv_msg_destroy_ep(struct nhcadv_msg_ep *ep);
 
@@ -154,8 +155,8 @@ int nhcadv_msg_reconnect(struct nhcadv_msg_peer *peer, const void *bytes, size_t
  * peer are placed in local memory.  Bytes of writes may still be placed at the peer until the peer
  * also disconnects.  If one side disconnects and connects again, messages of the other side do not
  * complete until that other side has also disconnected and connected.
- * Return: 0, or an errno of ibv_destroy_qp(): a channel that had failed was not closed, and may still
- * use local memory.  The peer is invalid also after an errno.
+ * Return: 0, or an errno of ibv_destroy_qp(): a channel that had failed was not closed, and may
+ * still use local memory.  The peer is invalid also after an errno.
  */
 int nhcadv_msg_disconnect(struct nhcadv_msg_peer *peer);
 
@@ -189,8 +190,8 @@ struct nhcadv_msg_mem *nhcadv_msg_reg_mem(struct nhcadv_msg_ep *ep, void *addr, 
  * nhcadv_msg_dereg_mem - deregister memory
  * @mem: the memory
  * Return: 0, EBUSY if a message that is not complete uses the memory, or an errno of
- * nhcadv_dereg_job_mem().  After an errno the memory stays registered: call the function again.  The
- * removal of a device is no error, because the kernel has closed the memory there.
+ * nhcadv_dereg_job_mem().  After an errno the memory stays registered: call the function again.
+ * The removal of a device is no error, because the kernel has closed the memory there.
  */
 int nhcadv_msg_dereg_mem(struct nhcadv_msg_mem *mem);
 
@@ -270,7 +271,8 @@ int nhcadv_msg_send(struct nhcadv_msg_peer *peer, const void *data, size_t lengt
  * at the target or read at the source, unless the target was disconnected before.  All three ends
  * need NHCADV_DEVICE_MOVE and NHCADV_DEVICE_FENCE.  nhcadv_msg_cancel() of @from cancels moves.
  * Return: 0 (the move gets exactly one completion), EINVAL (an invalid flag, a peer of another
- * endpoint, or too few lanes), EOPNOTSUPP (no device of this endpoint supports moves), or ENOMEM.
+ * endpoint, or too few lanes), EOPNOTSUPP (no device of this endpoint supports moves), or ENOMEM
+ * (no memory).
  */
 int nhcadv_msg_move(struct nhcadv_msg_ep *ep, struct nhcadv_msg_peer *from, uint64_t from_pvo,
 		    struct nhcadv_msg_peer *to, uint64_t to_pvo, uint64_t length, uint64_t id,
@@ -284,8 +286,9 @@ int nhcadv_msg_move(struct nhcadv_msg_ep *ep, struct nhcadv_msg_peer *from, uint
  *
  * The endpoint need not be connected to the target.  The library allows the target again after a
  * device has recovered.  A device without a route to the target allows it when there is a route.
- * Return: 0, EINVAL (malformed address), EPROTONOSUPPORT, ENOSPC (the endpoint would allow more
- * than NHCADV_MAX_TARGETS addresses), ENOMEM, or EOPNOTSUPP (no device supports moves).
+ * Return: 0, EINVAL (malformed address), EPROTONOSUPPORT (the library of the target has another
+ * version of the protocol), ENOSPC (the endpoint would allow more than NHCADV_MAX_TARGETS
+ * addresses), ENOMEM (no memory), or EOPNOTSUPP (no device supports moves).
  */
 int nhcadv_msg_allow_target(struct nhcadv_msg_ep *ep, const void *bytes, size_t size);
 
@@ -295,8 +298,9 @@ int nhcadv_msg_allow_target(struct nhcadv_msg_ep *ep, const void *bytes, size_t 
  * @bytes: address of the target
  * @size: length of the address
  * Return: 0 (the endpoint sends no bytes of moves to the target any more), ENOENT (the target is
- * not allowed), EINVAL, EPROTONOSUPPORT, or an errno of ibv_destroy_qp() (a channel that has not
- * revoked the target was not closed, and may still send; the next poll tries again).
+ * not allowed), EINVAL (malformed address), EPROTONOSUPPORT (the address has another version of the
+ * protocol), or an errno of ibv_destroy_qp() (a channel that has not revoked the target was not
+ * closed, and may still send; the next poll tries again).
  */
 int nhcadv_msg_revoke_target(struct nhcadv_msg_ep *ep, const void *bytes, size_t size);
 
@@ -340,9 +344,10 @@ enum nhcadv_msg_kind {
  * struct nhcadv_msg_completion - completion of a message, or a change of a peer
  * @kind:    enum nhcadv_msg_kind
  * @status:  0, or an errno: ECANCELED (the message was cancelled; move: or the target was
- *           disconnected), EACCES (memory protection refused it: at a peer or, for the destination
- *           of a read, here), EPERM (move: the source refuses the target on all pairs of paths), or
- *           EOPNOTSUPP (move: the source or the target does not support moves)
+ *           disconnected), EACCES (memory protection refused the message at a peer, or the
+ *           destination of a read here), EPERM (move: the source has refused the target, and no
+ *           other pair of living paths is left), or EOPNOTSUPP (move: the source or the target does
+ *           not support moves)
  * @id:      the id that this endpoint or the peer gave to the message
  * @peer:    the peer
  * @context: the context of the peer's nhcadv_msg_connect()

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * nhcadv_half DEVICE [GID-INDEX]: half transfers.  A writer sends a column of a matrix, whose bytes
- * are neither contiguous nor registered, into the memory of a peer (half-send write).  Then it
- * writes a vector, and the peer adds each packet to its own vector when the packet arrives in its
- * receive FIFO (half-receive write).  Then the peer asks for another column, which the writer
- * gathers (half-send read), and at last it reads the vector once more into its FIFO, and adds it,
- * while the writer's program does nothing (half-receive read).  Here both are channels of the same
- * device; usually they are on two hosts, and exchange what struct end has by other means.  If the
- * end that sends does not get its completion in time, it probes the other end, and sends the
- * missing packets again.
+ * nhcadv_half DEVICE [GID-INDEX]: half transfers between a writer and a peer.
+ *
+ * 1. Half-send write: the writer sends a column of a matrix, whose bytes are neither contiguous nor
+ *    registered, into the memory of the peer.
+ * 2. Half-receive write: the writer writes a vector.  The peer adds each packet to its own vector
+ *    when the packet arrives in its receive FIFO.
+ * 3. Half-send read: the peer requests another column, which the writer gathers.
+ * 4. Half-receive read: the peer reads the vector into its receive FIFO, and adds the packets.  The
+ *    program of the writer does nothing.
+ *
+ * If a completion does not come in time, the end that sends probes the other end, and sends the
+ * missing packets again.  In step 4 the peer requests the missing packets again.  Here writer and
+ * peer are channels of the same device.  On two hosts, their programs would exchange the QP number,
+ * key, rCxt and PVO of each end, for example over a TCP connection.
  *
  *	cc -o nhcadv_half nhcadv_half.c -lnhca -libverbs
  */
@@ -280,8 +285,9 @@ static void ask(struct end *reader, const struct nhcadv_peer *peer,
 }
 
 /*
- * The writer handles one completion.  It answers the request of the reader, and probes the reader
- * after a status.  @answer: the transfer; its tid is 0 as long as there is no request.
+ * Handle one completion of the writer: answer the request of the reader, or send missing packets
+ * again after a status.
+ * @answer: the transfer; its tid is 0 as long as there is no request
  * Return: true if the reader has all bytes.
  */
 static bool writer_runs(struct end *writer, const struct nhcadv_peer *reader,
@@ -348,8 +354,9 @@ static void read_answer(struct end *reader, const struct nhcadv_peer *writer_pee
 static bool has[PACKETS];	/* packets of the read that had a frame */
 
 /*
- * Request packets that are missing, from the first one on, at most as many as the FIFO has room
- * for.  @first: it is the first request of the read
+ * Request missing packets, from the first missing packet on, at most as many as the FIFO has room
+ * for.
+ * @first: this is the first request of the read
  */
 static void request(struct end *reader, const struct nhcadv_peer *peer,
 		    const struct nhcadv_transfer *t, bool first)
