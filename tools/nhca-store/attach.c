@@ -469,7 +469,7 @@ static void handle_event(struct attached *a, enum event event)
 		handle_reconnected(a);
 		break;
 	case TIMEOUT:
-		fail(a, "the server was not there for too long");
+		fail(a, "the server could not be reached for too long");
 		break;
 	case SIGNALED:
 		handle_signal(a);

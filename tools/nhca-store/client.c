@@ -139,7 +139,7 @@ int client_try_connect(struct store_client *c, const char *server, unsigned int 
 	error = rdma_create_ep(&c->id, info, NULL, NULL);
 	rdma_freeaddrinfo(info);
 	if (error) {
-		failed(c, "%s: no RDMA device leads there: %s", server, strerror(errno));
+		failed(c, "%s: no RDMA device has a route to this address: %s", server, strerror(errno));
 		c->id = NULL;
 		return -1;
 	}

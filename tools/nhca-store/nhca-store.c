@@ -92,8 +92,8 @@ static const char usage[] =
 	"  -q, --quiet          no progress\n"
 	"  -r, --read-only      the block device cannot be written\n"
 	"  -t, --timeout SECONDS\n"
-	"                       try to connect again for so long if the connection is lost, or\n"
-	"                       \"forever\" (attach: 600; get, put: 0)\n"
+	"                       if the connection is lost, try to connect again for this time,\n"
+	"                       or \"forever\" (attach: 600; get, put: 0)\n"
 	"\n"
 	"FILE may be - for standard output (get) or input (put).  See nhca-store(1).\n";
 

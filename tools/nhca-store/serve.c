@@ -128,7 +128,7 @@ static struct nhcadv_direct_pool *pool_of(struct ibv_context *verbs)
 			pool->next = server.pools;
 			server.pools = pool;
 		} else {
-			warn_errno("%s: no pool of %llu bytes", ibv_get_device_name(verbs->device),
+			warn_errno("%s: cannot allocate a pool of %llu bytes", ibv_get_device_name(verbs->device),
 				   (unsigned long long)server.config->pool);
 			free(pool);
 			pool = NULL;
@@ -601,7 +601,7 @@ static void begin_connection(struct rdma_cm_id *id)
 		pthread_detach(thread);
 		return;
 	}
-	warn("refused a connection: there are %u already, or not enough memory or threads",
+	warn("refused a connection: there are already %u, or memory or threads are short",
 	     server.connections);
 	rdma_reject(id, NULL, 0);
 	if (c)

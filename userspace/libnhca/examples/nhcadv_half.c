@@ -306,7 +306,7 @@ static bool writer_runs(struct end *writer, const struct nhcadv_peer *reader,
 		/* remote_pvo could be the name of a file or table: here it is the column */
 		if (nhcadv_frame_request(frame).remote_pvo != ASKED || frame->total != LENGTH ||
 		    frame->segment != SEGMENT)
-			errx(1, "a request for something else");
+			errx(1, "the request names another column or size");
 		*answer = (struct nhcadv_transfer){
 			.local_rcxt = frame->rcxt, .remote_rcxt = frame->src_rcxt,
 			.remote_pvo = nhcadv_frame_request(frame).reply_pvo,
