@@ -160,10 +160,10 @@ struct io_uring_sqe *ublk_entry(struct attached *a, enum kind kind, uint32_t tag
 void ublk_begin_control(struct attached *a, uint32_t number, void *data, uint16_t length,
 			uint64_t value);
 
-/* Gives the result of a request to the kernel, and asks for the next request with the tag. */
+/* Gives the result of a request to the kernel, and requests the next one with the same tag. */
 void ublk_fetch(struct attached *a, uint32_t number, uint32_t tag, int result);
 
-/* Adds the block device, and asks for its requests. */
+/* Adds the block device, and requests a first request of the kernel for each tag. */
 void ublk_start(struct attached *a, bool read_only);
 
 /* Deletes the stopped block device. */

@@ -180,7 +180,7 @@ static bool must_wait_for(const struct connection *c, const struct connection *o
 				    !memcmp(other->session, c->session, sizeof(c->session))));
 }
 
-/* Tells earlier connections of the session to end.  Return: true if there are some. */
+/* Makes the connections end that @c must wait for.  Return: true if there are some. */
 static bool end_earlier(const struct connection *c)
 {
 	const struct connection *other;

@@ -662,8 +662,8 @@ static inline void nhcadv_wr_move(struct nhcadv_qp_ex *qp, const struct nhcadv_p
 
 /*
  * Request that the source sends @length bytes of nhcadv_wr_move() again, from @offset on.  The
- * other arguments are as before.  @offset and @length are as for nhcadv_wr_retransmit().  Probe the
- * target to find out which packets are missing.
+ * other arguments are those of nhcadv_wr_move().  @offset and @length are as for
+ * nhcadv_wr_retransmit().  Probe the target to find out which packets are missing.
  */
 static inline void nhcadv_wr_move_again(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *source,
 					const struct nhcadv_target *target,

@@ -132,10 +132,11 @@ struct msg_piece {
  * @LANE_RELEASE: the peer places no more bytes of a write.  The write is being cancelled here,
  *               because packets may still refer to its memory
  * @LANE_CANCEL: a read is being cancelled here
- * @LANE_RENEW:  the tids are used up: the peer is asked for another rCxt
+ * @LANE_RENEW:  the tids are used up: requests for another rCxt are sent to the peer
  * @LANE_MOVE:   lane of the source of a move in progress (msg_move.h)
  * @LANE_TARGET: lane of the target of a move in progress
- * @LANE_FENCED: the peer of this lane refuses late packets of a move; that of its partner may not
+ * @LANE_FENCED: the peer of this lane refuses late packets of a move.  The peer of @partner may
+ *               still accept them
  */
 enum lane_state { LANE_FREE, LANE_WRITE, LANE_READ, LANE_SOURCE, LANE_FENCE, LANE_RELEASE,
 		  LANE_CANCEL, LANE_RENEW, LANE_MOVE, LANE_TARGET, LANE_FENCED };

@@ -4,9 +4,9 @@
  * peer is the source, and another one the target.
  *
  * A transfer of a move occupies two lanes: one of a route to the source (the source lane, which has
- * the operation), and one of a route to the target (the target lane).  The source lane has the
- * manager's rCxt and that of the source, the target lane that of the target; its local rCxt is used
- * for probes and fences.  Both lanes have the same tid.
+ * the operation), and one of a route to the target (the target lane).  The transfer uses both rCxts
+ * of the source lane, for manager and source, and the remote rCxt of the target lane.  The local
+ * rCxt of the target lane is for probes and fences of the target.  Both lanes have the same tid.
  *
  * If a transfer is abandoned, both lanes are fenced.  The bytes are transferred again only after
  * source and target have confirmed that they refuse late packets and requests.

@@ -28,9 +28,9 @@
  * retransmissions, cancels, fences, and packets to the library of the peer
  */
 #define RESERVE		64
-/* Transfers of a message before the next message has its turn */
+/* Transfers of a message before the next message of the peer is served */
 #define OP_QUANTUM	8
-/* Transfers of a peer before the next peer has its turn */
+/* Transfers of a peer before the next peer is served */
 #define PEER_QUANTUM	8
 /* Maximum number of probes of the peer about a read of which no packet has arrived */
 #define SOURCE_TRIES	4
@@ -70,7 +70,7 @@ static struct msg_route *route_with_room(struct msg_peer *peer, uint32_t *most, 
 	return NULL;
 }
 
-/* A lane has taken bytes of the operation: let the next one have its turn after OP_QUANTUM. */
+/* A lane has taken bytes of @op.  After OP_QUANTUM transfers, moves @op to the end of its list. */
 static void next_turn(struct msg_op *op)
 {
 	if (!msg_op_has_work(op)) {

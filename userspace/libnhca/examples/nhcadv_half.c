@@ -30,7 +30,7 @@
 #define ROWS	4000
 #define COLUMNS	16
 #define COLUMN	5
-#define ASKED	11				/* column that the peer asks for */
+#define ASKED	11				/* column that the peer reads */
 #define SEGMENT	1024u
 #define NUMBERS	(SEGMENT / sizeof(double))	/* numbers in a packet */
 #define LENGTH	(ROWS * (uint32_t)sizeof(double))
@@ -471,7 +471,7 @@ int main(int argc, char **argv)
 			errx(1, "sum %u is wrong", i);
 	printf("a vector of %u numbers was added\n", ROWS);
 
-	/* half-send read: the peer asks for a column, which the writer gathers */
+	/* half-send read: the peer requests a column, whose numbers the writer gathers */
 	back = (struct nhcadv_peer){ .ah = ah, .qpn = writer.qp->qp_num, .key = writer.info.key };
 	t = (struct nhcadv_transfer){
 		.local_rcxt = to.rcxt, .remote_rcxt = writer.rcxt, .local_pvo = to.mem->pvo,
