@@ -126,9 +126,9 @@ int nhca_remote_inv(const struct nhca_key_user *key_user, u32 rkey);
 /**
  * nhca_mw_bind - execute IB_WR_BIND_MW (IBTA 10.6.7.2): bind a window, or unbind it
  * @key_user: the QP that binds the window
- * @wqe:      the work request; only the member mw is used.  A length of 0 unbinds the window.  Only
- *            the low 8 bits of new_rkey are used; afterwards the window's ibmw.rkey is the whole
- *            new key.
+ * @wqe:      the work request; only the member mw is used.  A length of 0 unbinds a type 1 window;
+ *            for a type 2 window it is invalid.  Only the low 8 bits of new_rkey are used;
+ *            afterwards the window's ibmw.rkey is the whole new key.
  *
  * If a check fails, the window does not change.  Otherwise the function closes a type 1 window that
  * is open, before it opens the window with the new range.

@@ -272,7 +272,10 @@ int nhca_mw_bind(struct nhca_key_user *key_user, const struct nhca_send_wqe *wqe
 		return -EINVAL;
 	if (mk->type == NHCA_MKEY_MR)
 		goto put_window;
-	/* a length of 0 unbinds the window; then region and address of the request are ignored */
+	/*
+	 * a length of 0 unbinds a type 1 window, without regard to region and address of the
+	 * request; for a type 2 window mw_check() refuses it
+	 */
 	if (wqe->mw.length) {
 		rk = nhca_mkey_get(wqe->mw.mr_lkey);
 		if (!rk)

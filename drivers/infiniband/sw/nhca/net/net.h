@@ -94,7 +94,8 @@ struct nhca_dev *nhca_addr_find(struct nhca_net *nn, const struct in6_addr *addr
  * @dev: the device, in the namespace of the packet
  * @ip:  header of the packet
  *
- * A link-local address must be that of the interface on which the packet arrived: nhca_ip_link().
+ * If the packet has a link-local address, it must have arrived on the interface of the device's
+ * address, or on lo (nhca_ip_link()).
  * Context: RCU read side.
  * Return: true if @dev has the destination address.
  */
@@ -164,7 +165,7 @@ void nhca_net_exit(void);
 struct nhca_txq *nhca_txq_create(void);
 
 /**
- * nhca_txq_put - drop a reference of the device, or of a flow
+ * nhca_txq_put - release a reference to @q; the last one frees it
  * @q: the object from nhca_txq_create(), or NULL
  * Context: any.
  */

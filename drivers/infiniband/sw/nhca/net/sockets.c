@@ -530,7 +530,10 @@ struct nhca_dev *nhca_addr_find(struct nhca_net *nn, const struct in6_addr *addr
 		if (!ipv6_addr_equal(&a->addr, addr))
 			continue;
 		if (a->ifindex == iif) {
-			/* a device below @iif (VLAN, macvlan, bond) may also have the address */
+			/*
+			 * if @iif is a VLAN, macvlan or bond, a device on a netdev below it may
+			 * also have the address: prefer the device on @iif itself
+			 */
 			if (a->own)
 				return a->dev;
 			above = a->dev;
