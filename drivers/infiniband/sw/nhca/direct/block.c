@@ -23,16 +23,19 @@ static struct nhca_arr *block_queue(struct nhca_store *store, struct nhca_fault 
 	if (arr)
 		return arr;
 	arr = nhca_arr_take(store->pool, &key, total, needed);
-	/* the read must begin after earlier writes of the same block */
+	/* the read begins only after earlier writes of the same block have ended */
 	if (arr && nhca_order_enter(store->pool, arr))
 		list_add_tail(&arr->list, &store->queued);
 	return arr;
 }
 
-/* maximum number of blocks that block_ahead() queues, to bound the time with the lock held */
+/* maximum number of blocks for one call of block_ahead(), to bound the time with the lock held */
 #define AHEAD_BATCH	256
 
-/* Return: true if blocks may be queued in advance, because enough ARRs and PMBs are left. */
+/*
+ * Return: true if more blocks may be queued in advance: over a quarter of the ARRs is free, and the
+ * number of ARRs that wait for a PMB (QUEUED) is less than half the number of PMBs.
+ */
 static bool pool_has_room(const struct nhca_direct_pool *pool)
 {
 	return pool->nfree_arrs > pool->ranges / 4 && pool->nqueued < DIV_ROUND_UP(pool->num, 2);
@@ -41,8 +44,8 @@ static bool pool_has_room(const struct nhca_direct_pool *pool)
 /*
  * Queue the next blocks of an operation, in runs that get longer.  The first runs are short, so
  * that the first packets are sent early.  Later runs are long, so that the disk gets few requests.
- * The blocks end at the end of the operation, or nhca_store.depth after block @index.  One call
- * queues at most AHEAD_BATCH blocks; the next call queues the others.
+ * The function stops at the end of the operation, nhca_store.depth blocks after block @index, after
+ * AHEAD_BATCH blocks, or when the pool has no room.  The next call continues there.
  */
 static void block_ahead(struct nhca_store *store, struct nhca_fault *f, struct nhca_feed *feed,
 			u64 index)
@@ -64,8 +67,8 @@ static void block_ahead(struct nhca_store *store, struct nhca_fault *f, struct n
 }
 
 /*
- * The operation has come to block @index.  Queue more blocks if the operation has used up half of
- * the blocks that were queued in advance.
+ * The operation has come to block @index.  Queue more blocks if at most nhca_store.depth / 2 blocks
+ * from @index on were queued.
  */
 static void block_passed(struct nhca_store *store, struct nhca_fault *f, u64 op, u64 index)
 {
@@ -88,7 +91,7 @@ int nhca_store_seg(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 off
 	struct nhca_arr *arr;
 	int err = -EAGAIN;
 
-	/* the caller cannot wait, so it gets -EACCES from nhca_iter_fault() in place of -EAGAIN */
+	/* without @f the caller cannot wait: nhca_iter_fault() turns this -EAGAIN into -EACCES */
 	if (!f)
 		return -EAGAIN;
 	if (write)
@@ -100,7 +103,7 @@ int nhca_store_seg(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 off
 	if (arr->state == NHCA_ARR_FAILED) {
 		err = -EIO;
 	} else if (arr->state == NHCA_ARR_READY || arr->state == NHCA_ARR_SENT) {
-		/* the disk may have read only the first bytes, for example of a truncated file */
+		/* perhaps only the first bytes were read, for example of a truncated file */
 		err = in < arr->got ? 0 : -EIO;
 	}
 	if (err)
@@ -175,7 +178,7 @@ int nhca_store_want(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 of
 		return -EAGAIN;
 	}
 	feed_seek(feed, store, op, off, end);
-	/* first queue the blocks in advance: they include this block, unless the pool is short */
+	/* usually this also queues the block of @off, so that block_queue() only finds its ARR */
 	block_ahead(store, f, feed, off >> PAGE_SHIFT);
 	arr = block_queue(store, f, op, off >> PAGE_SHIFT, feed->end, true);
 	feed->next = max(feed->next, (off >> PAGE_SHIFT) + !!arr);
@@ -195,7 +198,7 @@ void nhca_store_ahead(struct nhca_backing *b, struct nhca_fault *f, u64 op, u64 
 
 	spin_lock(&pool->lock);
 	for (index = first; index * PAGE_SIZE < end && index < first + NHCA_IO_FIRST; index++) {
-		/* leave PMBs and ARRs for the blocks that earlier operations have queued */
+		/* leave PMBs and ARRs for the blocks of earlier operations */
 		if (store->dying || pool->nqueued >= pool->num / 4 || !pool_has_room(pool))
 			break;
 		arr = block_queue(store, f, op, index, end, false);

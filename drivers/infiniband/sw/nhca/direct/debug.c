@@ -2,10 +2,10 @@
 /*
  * Files of direct/ in the module's directory of debugfs:
  *
- *   pools    the pools: numbers of blocks, ARRs, edge pages and regions, how many are in use, and
- *            whether a requester or responder waits for an ARR
- *   stores   the regions of files: I/O in progress, blocks to write, errors, and the time that
- *            nhca_store_stop() has waited
+ *   pools    the pools: numbers of blocks, ARRs and edge pages, how many of them are used or free,
+ *            the number of regions, and whether a requester or responder waits for an ARR
+ *   stores   the regions of files: I/O in progress, blocks to write, errors, and the time since
+ *            nhca_store_stop() was called
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>

@@ -3,8 +3,8 @@
  * The interface of direct/ to verbs/: regions whose bytes are in a file or on a block device.
  *
  * An operation that reads such a region gets the bytes by direct I/O into blocks of a pool.  Its
- * first packets leave while the disk still reads later blocks.  Bytes that packets bring go to the
- * disk in the same way, through blocks and by direct I/O.  The blocks are no cache: an operation
+ * first packets may leave while the disk still reads later blocks.  The bytes of received packets
+ * also go to the disk through blocks and by direct I/O.  The blocks are no cache: an operation
  * never gets bytes from the blocks of another operation.
  */
 #ifndef NHCA_DIRECT_H
@@ -22,8 +22,8 @@ struct nhca_direct_pool;
 
 /*
  * Blocks of the smallest pool: all bytes of a packet must be in blocks at the same time, and each
- * SGE of the packet may lie on both sides of a boundary of blocks.  A packet has at most PAGE_SIZE
- * bytes, so no SGE touches more than two blocks.
+ * SGE of the packet may lie on both sides of a boundary of blocks.  A packet has at most 4 KiB (the
+ * largest path MTU), so no SGE touches more than two blocks.
  */
 #define NHCA_DIRECT_BLOCKS_MIN	(2 * NHCA_MAX_SGE)
 /* number of ARRs (pool.h) for each block of a pool; this is the default and also the maximum */
@@ -68,12 +68,13 @@ struct nhca_direct_attr {
  * @dev:    the device, which outlives the pool; NULL (tests): the memory is not charged, and
  *          @blocks may be as small as 1
  * @user:   account that the memory is charged to, or NULL; it outlives the pool
- * @blocks: number of blocks of PAGE_SIZE, from NHCA_DIRECT_BLOCKS_MIN on
+ * @blocks: number of blocks of PAGE_SIZE: NHCA_DIRECT_BLOCKS_MIN or more, but at most
+ *          NHCA_MAX_DIRECT_SIZE in bytes
  * @ranges: number of ARRs, from @blocks to NHCA_DIRECT_RANGES * @blocks; 0: the default
  * Context: process, sleeps.
  * Return: the pool, for nhca_direct_pool_put(); ERR_PTR: -EINVAL: @blocks or @ranges is out of
- * range; -EDQUOT: the user has its share of the memory for blocks; -ENOMEM: no memory, or the
- * memory for blocks is used up; -EINTR: a fatal signal is pending.
+ * range; -EDQUOT: the user's share of the memory for blocks is used up; -ENOMEM: no memory, or the
+ * device's memory for blocks is used up; -EINTR: a fatal signal is pending.
  */
 struct nhca_direct_pool *nhca_direct_pool_create(struct nhca_dev *dev, struct nhca_user *user,
 						 u32 blocks, u32 ranges);
@@ -96,7 +97,7 @@ u32 nhca_direct_pool_number(const struct nhca_direct_pool *pool);
 /**
  * nhca_direct_pool_set_number - set the number by which the process names a pool
  * @pool:   the pool
- * @number: the number; direct/ does not use it
+ * @number: the number; direct/ only shows it in debugfs
  * Context: any.
  */
 void nhca_direct_pool_set_number(struct nhca_direct_pool *pool, u32 number);

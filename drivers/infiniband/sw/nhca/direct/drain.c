@@ -2,10 +2,10 @@
 /*
  * Writes of blocks to a disk.
  *
- * Adjacent blocks are written by one I/O request.  If the bytes of a block begin or end inside a
+ * One I/O request may write several adjacent blocks.  If the bytes of a block begin or end inside a
  * unit of direct I/O, the units are first read into an edge page (nhca_direct_pool.edges), the
  * bytes are copied into this page, and the page is written.  order.c ensures that no other
- * operation changes the block between the read and the write.
+ * operation writes the block to the disk between this read and this write.
  */
 #include <linux/mm.h>
 #include <linux/string.h>
@@ -29,7 +29,7 @@ static void drain_add(struct nhca_direct_io *io, struct nhca_arr *arr)
 	nhca_io_add(io, arr, nhca_arr_page(pool, arr), arr->start, arr->count);
 }
 
-/* Add the blocks that directly follow those of @io in the region, wherever they are in the list. */
+/* In one scan of the list, extend @io by blocks that directly follow its last block. */
 static void drain_gather(struct nhca_store *store, struct nhca_direct_io *io)
 {
 	struct nhca_arr *last = io->arr[0], *arr, *next;
@@ -119,7 +119,7 @@ static void drain_failed(struct nhca_direct_pool *pool, struct nhca_direct_io *i
 		nhca_arr_drained(pool, io->arr[0], store->last_error);
 		return;
 	}
-	/* nhca_arr_again() adds at the head of the list, so begin with the last block */
+	/* nhca_arr_again() adds at the head of nhca_store.dirty, so begin with the last block */
 	for (i = io->n; i--; )
 		nhca_arr_again(pool, io->arr[i]);
 	nhca_store_kick(store);
@@ -128,7 +128,7 @@ static void drain_failed(struct nhca_direct_pool *pool, struct nhca_direct_io *i
 /*
  * The file system could not begin an I/O request without waiting.  If the request had several
  * blocks, each block is tried alone, because the file system may have to wait only for some of
- * them.  For a request of one block the file system may wait the next time.
+ * them.  A request of one block begins again with a permission to wait (nhca_direct_io.blocking).
  * Return: as nhca_drain_finish().
  */
 static bool drain_again(struct nhca_direct_pool *pool, struct nhca_direct_io *io)

@@ -4,18 +4,18 @@
  *
  * A write must not make a file longer.  The file system does not check this, and another process
  * may truncate the file between a check and the write.  The lock that excludes a truncation is
- * inode->i_rwsem.  The file system takes this lock itself, where a caller can add no check.  With
- * IOCB_NOWAIT, however, the file system only tries to get the lock, in shared mode for an
- * overwrite.  This attempt cannot deadlock, and succeeds while the caller holds the lock in shared
- * mode.  So file_try() holds the lock while it checks the size and begins the write.  A truncation
- * that comes later waits for this direct I/O (inode_dio_wait()), as for any direct I/O.
+ * inode->i_rwsem.  The file system takes this lock itself in write_iter(), so a caller that holds
+ * the lock may deadlock.  With IOCB_NOWAIT, however, the file system only tries to get the lock, in
+ * shared mode for an overwrite.  This attempt cannot deadlock, and the caller may hold the lock in
+ * shared mode.  So file_try() holds the lock while it checks the size and begins the write.  A
+ * truncation that comes later waits for this direct I/O (inode_dio_wait()), as for any direct I/O.
  *
  * With IOCB_NOWAIT a file system writes only blocks that are allocated and not in the page cache.
  * For other blocks file_prepare() first allocates the blocks and empties the page cache, without a
- * change of the size.  Some file systems still refuse the write, for example because they write
- * each block to a new place, and some do not support IOCB_NOWAIT (FMODE_NOWAIT).  Then the write is
- * begun without the lock.  Only in these two cases the write may undo a truncation that comes
- * between the check and the write.
+ * change of the size.  In two cases a write to a regular file is begun without the lock: if the
+ * file system still refuses the write (nhca_direct_io.blocking), for example because it writes each
+ * block to a new place, and if it does not support IOCB_NOWAIT (FMODE_NOWAIT).  Then a truncation
+ * may come between the check and the write, and the write makes the file longer again.
  */
 #include <linux/cred.h>
 #include <linux/falloc.h>
@@ -32,8 +32,8 @@ static void file_complete(struct kiocb *iocb, long ret)
 	struct nhca_direct_io *io = container_of(iocb, struct nhca_direct_io, iocb);
 
 	/*
-	 * the submission has called kiocb_start_write(), and calls kiocb_end_write() only if the
-	 * I/O ends before the submission returns
+	 * the submission has called kiocb_start_write(), but does not call kiocb_end_write() if
+	 * write_iter() returns -EIOCBQUEUED, as for this I/O
 	 */
 	if (nhca_io_writes(io))
 		kiocb_end_write(iocb);
@@ -67,7 +67,7 @@ static bool file_reaches(const struct nhca_direct_io *io)
 }
 
 /*
- * Begin a write without waiting for the file system.
+ * Begin a write with IOCB_NOWAIT.
  * @contended: set to true if the file system did not get the lock because another task waits for it
  * Return: as write_iter(); -EIO: the file is too short; -EAGAIN: the file system did not begin the
  * write, because it would have to wait.
@@ -84,12 +84,12 @@ static ssize_t file_try(struct nhca_direct_io *io, bool *contended)
 	kiocb_start_write(&io->iocb);
 	inode_lock_shared(inode);
 	if (file_reaches(io)) {
-		/* with IOCB_NOWAIT some file systems do not update the times themselves */
+		/* with IOCB_NOWAIT some file systems refuse a write that has to update the times */
 		file_update_time(file);
 		ret = file->f_op->write_iter(&io->iocb, &iter);
 	}
 	if (ret == -EAGAIN) {
-		/* a task that waits for the write lock makes each trylock fail until this unlock */
+		/* a trylock fails while another task waits for the lock: until the unlock below */
 		if (inode_trylock_shared(inode))
 			inode_unlock_shared(inode);
 		else
@@ -113,8 +113,8 @@ static ssize_t file_overwrite(struct nhca_direct_io *io)
 }
 
 /*
- * Do for a write what IOCB_NOWAIT forbids: empty the page cache, remove set-user-ID bits, allocate
- * blocks.  The file does not get longer.
+ * Do for a write what IOCB_NOWAIT forbids: empty the page cache, and allocate blocks and remove
+ * set-user-ID bits (both in vfs_fallocate()).  The file does not get longer.
  * Return: 0; -EIO: the file is too short; or an error of filemap_write_and_wait_range() or
  * vfs_fallocate().
  */

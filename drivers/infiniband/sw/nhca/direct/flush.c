@@ -84,7 +84,7 @@ static void flush_end(struct work_struct *work)
 	struct nhca_direct_pool *pool = store->pool;
 	int err = 0;
 
-	/* store->flushing is constant during a flush, so this read needs no lock */
+	/* store->flushing.persistent is constant during a flush, so this read needs no lock */
 	if (store->flushing.persistent)
 		err = -store->fsync(store);
 	spin_lock_bh(&pool->lock);

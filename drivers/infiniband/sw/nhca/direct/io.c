@@ -16,7 +16,7 @@
 
 /* number of ARRs that nhca_store_stop() drops before it releases the lock for a moment */
 #define STOP_BATCH	256
-/* jiffies after which a process that waits for a disk logs a warning */
+/* jiffies after which a process that frees a region, and waits for the disk, logs a warning */
 #define STOP_CHECK	(10 * HZ)
 
 void nhca_store_wait(struct nhca_store *store)
@@ -79,13 +79,13 @@ static void pool_poll(struct work_struct *work)
 	if (!list_empty(&pool->waiters)) {
 		/*
 		 * Operations whose owner was destroyed or has stopped may have all ARRs, so release
-		 * some of these ARRs.
+		 * some ARRs.
 		 */
 		nhca_direct_pool_release(pool, NHCA_IO_FIRST);
 		nhca_direct_pool_wake(pool);
 		queue_delayed_work(pool->wq, &pool->poll, NHCA_POLL_TIME);
 	}
-	/* this also kicks the regions that place_kick() has added to the list */
+	/* this also kicks the regions that place_kick() has added to pool->waiting */
 	kick_all(pool);
 	spin_unlock_bh(&pool->lock);
 }
@@ -109,7 +109,7 @@ static void io_put(struct nhca_direct_io *io)
 	rcu_read_unlock();
 }
 
-/* Return: true if block @arr may be read by the same request as the last block of @io. */
+/* Return: true if @io, which reads, may also read block @arr. */
 static bool io_takes(const struct nhca_direct_io *io, const struct nhca_arr *arr)
 {
 	return !io->n ||
@@ -169,7 +169,7 @@ static bool queue_collects(struct nhca_store *store)
 }
 
 /*
- * Return: the next I/O request that reads; NULL: nothing is queued, or the pool has no free PMB or
+ * Return: the next I/O request that reads; NULL: no read is queued, or the pool has no free PMB or
  * I/O request.
  */
 static struct nhca_direct_io *io_next(struct nhca_store *store)
@@ -192,8 +192,8 @@ static struct nhca_direct_io *io_next(struct nhca_store *store)
 
 /*
  * Free PMBs to which no packet refers.  Wait for live sections, because a section may be copying
- * from such a PMB.  The wait lasts as long as the copy of a packet or a batch.
- * Return: true if the pool has free PMBs afterwards.
+ * from or to such a PMB.  Without QUEUED ARRs or resting PMBs there is nothing to do.
+ * Return: true if the function has waited, and the pool now has free PMBs.
  */
 static bool pool_reclaim(struct nhca_direct_pool *pool)
 {
@@ -202,8 +202,8 @@ static bool pool_reclaim(struct nhca_direct_pool *pool)
 
 	spin_lock_bh(&pool->lock);
 	/*
-	 * Release at least an eighth of the PMBs (but at most NHCA_IO_MAX), so that operations that
-	 * write soon find free PMBs.
+	 * Release one PMB for each QUEUED ARR, but at least an eighth of the PMBs, so that later
+	 * writes find free PMBs, and at most NHCA_IO_MAX.
 	 */
 	if (pool->nqueued)
 		epoch = nhca_direct_pool_release(pool, min_t(u32, max(pool->nqueued, pool->num / 8),
@@ -220,9 +220,9 @@ static bool pool_reclaim(struct nhca_direct_pool *pool)
 }
 
 /*
- * If blocks of the region still wait for their I/O, the pool is short of PMBs or I/O requests.  Let
- * the region try again when a block was sent, when an I/O request has ended, or at the latest after
- * NHCA_POLL_TIME.
+ * If blocks of the region still wait for their I/O, the pool is short of PMBs, I/O requests or edge
+ * pages.  Let the region try again when a block was sent, when an I/O request has ended, or at the
+ * latest after NHCA_POLL_TIME.
  */
 static void store_short(struct nhca_store *store)
 {
@@ -392,8 +392,8 @@ static bool store_idle(struct nhca_store *store)
 
 /*
  * Drop ARRs of a region that is being freed.  Blocks that are being read are dropped when their I/O
- * has ended: io_read_finish().  DIRTY blocks have bytes that were acknowledged, so they are still
- * written.  Return: true if there may be more to drop.
+ * has ended: io_read_finish().  DIRTY blocks are still written, because their bytes may have been
+ * acknowledged.  Return: true if there may be more to drop.
  */
 static bool store_drop(struct nhca_store *store)
 {
@@ -414,10 +414,9 @@ static bool store_drop(struct nhca_store *store)
 }
 
 /*
- * Wait for the disk.  A process that was killed waits as well, as for any direct I/O: the bytes
- * were acknowledged, and the I/O uses the file.  The process wakes up each STOP_CHECK jiffies, as
- * in submit_bio_wait(), so that the kernel's detector of hung tasks, which may panic, does not
- * report the wait.
+ * Wait for the disk.  A process that was killed waits as well, as for any direct I/O: the bytes may
+ * have been acknowledged, and the I/O uses the file.  The process wakes up every STOP_CHECK
+ * jiffies, so that the kernel's detector of hung tasks, which may panic, does not report the wait.
  */
 static void stop_wait(struct nhca_store *store)
 {
@@ -448,8 +447,8 @@ void nhca_store_stop(struct nhca_store *store)
 		spin_lock_bh(&pool->lock);
 	}
 	/*
-	 * Resume all owners that wait for an ARR.  Those that wait for a block of this region then
-	 * get -EACCES.
+	 * Resume all owners that wait for an ARR.  Those that need the ARR for this region then get
+	 * -EACCES.
 	 */
 	while (!list_empty(&pool->waiters))
 		nhca_direct_pool_wake(pool);
@@ -495,7 +494,7 @@ int nhca_io_init(struct nhca_direct_pool *pool)
 	INIT_DELAYED_WORK(&pool->poll, pool_poll);
 	pool->nios = clamp_t(u32, pool->num / 4, 8, 256);
 	pool->ios = kvcalloc(pool->nios, sizeof(*pool->ios), GFP_KERNEL_ACCOUNT);
-	/* WQ_MEM_RECLAIM: memory reclaim of a host may have to wait for the I/O of this pool */
+	/* WQ_MEM_RECLAIM: memory reclaim, here or on a peer, may wait for the I/O of this pool */
 	pool->wq = alloc_workqueue("nhca_direct", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (!pool->ios || !pool->wq)
 		return -ENOMEM;

@@ -5,8 +5,8 @@
  * Several operations may write one block, or parts of it, and others may read the block.  Each
  * write is complete before the next write of the same block begins, so that two operations that
  * change parts of a block do not lose each other's bytes.  A read that is queued after a write
- * begins when the write is complete.  So an operation reads all bytes that were acknowledged before
- * the operation began.
+ * begins when the write is complete.  So an operation that begins after the last packet of another
+ * operation was acknowledged reads the bytes of the other operation.
  *
  * Only ARRs that write delay other ARRs of the same block.  The first ARR that writes the block is
  * in nhca_direct_pool.orders.  Later ARRs that write, and ARRs that are QUEUED for reading, follow

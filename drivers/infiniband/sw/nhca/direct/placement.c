@@ -3,14 +3,14 @@
  * Blocks that operations write.
  *
  * The engine (requester or responder) writes the bytes of a packet to the segments of
- * nhca_place_seg(), which are in a block that only this operation has.  Then the engine calls
+ * nhca_place_seg(), which are in blocks that only this operation uses.  Then the engine calls
  * nhca_store_placed() for these bytes.  Bytes for which the engine does not make this call, because
- * the packet was not complete, never reach the disk.  When the block is full, or the operation ends
- * or continues at another place, the block is DIRTY: no engine writes to the block any more, and
+ * the packet was not valid, never reach the disk.  When the block is full, or the operation ends or
+ * continues at another place, the block becomes DIRTY: no engine writes to the block any more, and
  * drain.c writes the block to the disk.
  *
- * One packet may have bytes for several SGEs in one block of the region.  Each of these SGEs has an
- * ARR, because nhca_arr_key.op has the SGE (nhca_backing_op()).
+ * One packet may have bytes for several SGEs in one block of the region.  Each of these SGEs has a
+ * separate ARR, because nhca_arr_key.op also identifies the SGE (nhca_backing_op()).
  */
 #include <linux/mm.h>
 
@@ -121,8 +121,8 @@ out:
 }
 
 /*
- * Request PMBs for the blocks that follow @key, up to the block of byte @end - 1 of the region, so
- * that the operation does not have to wait for each block.
+ * Request PMBs for some of the blocks that follow @key, up to the block of byte @end - 1 of the
+ * region, so that the operation does not have to wait for each block.
  */
 static void place_ahead(struct nhca_store *store, struct nhca_arr_key key, u64 end)
 {
@@ -173,9 +173,9 @@ int nhca_place_want(struct nhca_store *store, struct nhca_fault *f, u64 op, u64 
 }
 
 /*
- * Let the disk begin: immediately if an operation ends, if the number of DIRTY and DRAINING blocks
- * is a multiple of NHCA_DIRTY_BATCH, or if at most a quarter of the PMBs is free.  Otherwise wait
- * for a jiffy, because one I/O request for more blocks is cheaper.
+ * Let the disk begin: immediately if an operation ends, if the number of the region's DIRTY and
+ * DRAINING blocks is a multiple of NHCA_DIRTY_BATCH, or if at most a quarter of the PMBs is free.
+ * Otherwise wait for a jiffy, because one I/O request for more blocks is cheaper.
  */
 static void place_kick(struct nhca_store *store, bool end)
 {

@@ -69,7 +69,7 @@ static void arr_enter(struct nhca_direct_pool *pool, struct nhca_arr *arr,
 		INIT_LIST_HEAD(&arr->list);
 }
 
-/* Let the ARR release its PMB.  Packets or live sections may still refer to the page. */
+/* Let the ARR release its PMB, if any.  Packets or live sections may still refer to the page. */
 static void arr_unbind(struct nhca_direct_pool *pool, struct nhca_arr *arr)
 {
 	struct nhca_pmb *pmb;
@@ -338,9 +338,9 @@ static bool arr_is_alone(const struct nhca_direct_pool *pool, const struct nhca_
 }
 
 /*
- * Drop the blocks of operations that were given up.  Take blocks from operations that have placed
- * no bytes for NHCA_READY_AGE, because their peers may be dead.  Bytes that were placed in such a
- * block were acknowledged, so they go to the disk, and the PMB is free only after the write.
+ * Drop the blocks of operations that were given up.  Take the blocks in which no bytes were placed
+ * for NHCA_READY_AGE, because the peer may be dead.  Bytes that were placed in such a block before
+ * may have been acknowledged, so they go to the disk, and the PMB is free only after the write.
  * Return: number of PMBs that are resting because of this call.
  */
 static u32 release_collecting(struct nhca_direct_pool *pool, u32 n)

@@ -54,11 +54,11 @@ static inline u32 nhca_direct_edges(u32 blocks)
 #define NHCA_PMB_NONE		U32_MAX
 
 /*
- * Time in jiffies (20 ms or a little more).  A block that was read, and that its operation has not
- * used for this time, may lose its PMB to another operation, because the peer does not take the
- * data at the moment.  The block is read again when the operation needs it.  The time is long
- * enough for a requester or responder that was resumed to use its block.  A COLLECTING block to
- * which no bytes come for this time may also lose its PMB: its bytes go to the disk.
+ * Time in jiffies (20 to 30 ms).  A READY block that its operation has not used for this time may
+ * lose its PMB to another operation, because the peer probably does not take the data now.  The
+ * block is read again when the operation needs it.  The time is long enough for a requester or
+ * responder that was resumed to use its block.  A COLLECTING block to which no bytes come for this
+ * time may also lose its PMB: its bytes go to the disk.
  */
 #define NHCA_READY_AGE		(HZ / 50 + 1)
 
@@ -110,8 +110,8 @@ struct nhca_pmb {
 
 /**
  * enum nhca_arr_state - states of an ARR
- * @NHCA_ARR_FREE: in no operation
- * @NHCA_ARR_QUEUED: waits for a PMB and for its I/O
+ * @NHCA_ARR_FREE: belongs to no operation
+ * @NHCA_ARR_QUEUED: waits for a PMB; if it reads, also for its I/O request
  * @NHCA_ARR_FILLING: a disk writes to its PMB
  * @NHCA_ARR_READY: its PMB has the bytes
  * @NHCA_ARR_SENT: all bytes were handed to packets; kept for retransmission as long as no other
@@ -160,13 +160,14 @@ struct nhca_arr_key {
  * @behind: links the first ARR of a block and the ARRs that wait for the first one, oldest first
  * @key:    block and operation
  * @pmb:    number of its PMB, or NHCA_PMB_NONE
- * @total:  Total Transfer Length: bytes that the operation wants, from the start of the block
+ * @total:  reading: Total Transfer Length: bytes that the operation wants, from the start of the
+ *          block
  * @got:    bytes of the block that were read
  * @count:  Write Byte Count: bytes from the start of the block that were handed to packets.
  *          Writing: end of the bytes that packets have brought; these begin at @start
  * @start:  writing: offset in the block of the first byte that packets have brought
  * @handed: writing: end of the bytes that the engine may have written, from @start on
- * @flush:  DIRTY, DRAINING: index of the nhca_store.unflushed in which the ARR counts
+ * @flush:  DIRTY, DRAINING: index of the nhca_store.unflushed in which the ARR is counted
  * @aborts: writing: value of nhca_fault_aborts() when the operation took the ARR
  * @state:  enum nhca_arr_state
  * @write:  the operation writes the block
@@ -175,7 +176,8 @@ struct nhca_arr_key {
  *          begin it without waiting, so this block is written alone
  * @waited: the owner of @key.fault waits for this block
  * @first:  an I/O request begins with the block
- * @stamp:  READY, SENT, COLLECTING: time in jiffies at which an engine last used the PMB
+ * @stamp:  READY, SENT, COLLECTING: time in jiffies at which an engine last used the PMB, or at
+ *          which the ARR got this state
  */
 struct nhca_arr {
 	struct hlist_node node;
@@ -204,9 +206,10 @@ struct nhca_arr {
 /**
  * struct nhca_direct_pool - a pool
  * @ref:       one for the handle of the process, and one for each region
- * @lock:      protects all below that is not constant; taken with BH disabled, also in live
- *             sections.  The lock of a struct nhca_fault nests inside; no code holds this lock
- *             while it waits for live sections
+ * @lock:      protects the members from @allocated to @edges_free that are not constant, except
+ *             @wq, @poll, @complete_bh and @done; also the PMBs and ARRs.  Taken with BH disabled,
+ *             also in live sections.  The lock of a struct nhca_fault nests inside; no code holds
+ *             this lock while it waits for live sections
  * @num:       number of PMBs (num_DRDMA_PMBs); constant
  * @ranges:    number of ARRs; constant
  * @nios:      number of I/O requests; constant
@@ -220,36 +223,36 @@ struct nhca_arr {
  * @ios:       the I/O requests; owned
  * @free_pmbs: PMBs that no ARR has, and whose pages nobody refers to
  * @resting:   PMBs that no ARR has, but to which packets or live sections may refer
- * @free_ios:  struct nhca_direct_io
+ * @free_ios:  struct nhca_direct_io that no region uses
  * @arrs_in:   ARRs of each state but QUEUED, FILLING, DIRTY and DRAINING; those of READY and
  *             COLLECTING in the order of their stamps
  * @hash:      ARRs in other states than FREE, DIRTY and DRAINING, by key; owned
  * @orders:    ARRs that are the first in the order of their block, by region and block; owned
- * @hash_bits: size of @hash and @orders
+ * @hash_bits: log2 of the number of buckets of @hash and of @orders; constant
  * @waiting:   struct nhca_store that have blocks to read or to write, and wait for a kick, because
- *             no PMB or I/O request was free, or because more blocks will follow
+ *             no PMB, I/O request or edge page was free, or because more blocks will follow
  * @waiters:   struct nhca_feed: owners that wait for a free ARR
  * @woken:     struct nhca_feed: owners whose wait has ended, and which @complete_bh resumes
  * @wq:        runs @poll and the work items of the regions; owned.  Its threads wait for disks.
  *             Each pool has its own workqueue, so that a disk that hangs does not stop other pools
- * @short_of:  regions of @waiting need PMBs or I/O requests: see nhca_direct_more()
- * @poll:      lets regions and owners that wait for PMBs, I/O requests or ARRs try again
+ * @short_of:  regions of @waiting need PMBs, I/O requests or edge pages: see nhca_direct_more()
+ * @poll:      lets the regions of @waiting and the owners of @waiters try again
  * @complete_bh: handles I/O requests that have ended, and resumes owners
- * @done:      I/O requests that have ended, and that @complete_bh has not handled yet
- * @edges:     pages in which a part of a block is read, changed and written (drain.c); owned
+ * @done:      I/O requests that have ended, and that @complete_bh has not handled yet; lock-free
+ * @edges:     pages for blocks that begin or end inside a unit of direct I/O (drain.c); owned
  * @nedges:    number of @edges; constant
  * @edges_free: number of @edges that are not in use; these pages are the first in the array
  * @idle:      woken when a region that is being freed has no I/O, DIRTY block or flush left
- * @number:    number by which the process names the pool
+ * @number:    number by which the process names the pool; set once, by verbs/
  * @dev:       the pool's device, which outlives the pool; NULL in tests
  * @list:      in the list of all pools (debug.c)
  * @stores:    all regions; protected by a lock of debug.c
  * @user:      account that the memory is charged to, or NULL
- * @bytes:     amount that was charged
+ * @bytes:     number of bytes that were charged
  */
 struct nhca_direct_pool {
 	struct kref ref;
-	/* protects all below that is not constant */
+	/* the kernel-doc says what it protects */
 	spinlock_t lock;
 	u32 num;
 	u32 ranges;
@@ -304,8 +307,8 @@ static inline u32 nhca_direct_dev(const struct nhca_direct_pool *pool)
 }
 
 /*
- * The functions below run with the pool's lock held, unless their Context says otherwise.  These
- * functions only change states and owners; they begin no I/O.
+ * The functions below run with the pool's lock held, unless their Context says otherwise.  They
+ * begin no I/O themselves.
  */
 
 /**
@@ -317,7 +320,7 @@ static inline u32 nhca_direct_dev(const struct nhca_direct_pool *pool)
 struct nhca_arr *nhca_arr_find(struct nhca_direct_pool *pool, const struct nhca_arr_key *key);
 
 /**
- * nhca_arr_take - take an ARR for a block; the ARR is then QUEUED, and in no list
+ * nhca_arr_take - take an ARR for a block; the ARR is then QUEUED, and @list is empty
  * @pool:    the pool
  * @key:     block and operation, which have no ARR
  * @total:   bytes that the operation wants
@@ -355,7 +358,7 @@ void nhca_arr_filled(struct nhca_direct_pool *pool, struct nhca_arr *arr, u32 go
 void nhca_arr_give(struct nhca_direct_pool *pool, struct nhca_arr *arr, u32 end);
 
 /**
- * nhca_arr_collect - record that bytes of a COLLECTING ARR were handed over
+ * nhca_arr_collect - record that bytes of a COLLECTING ARR were placed (nhca_store_placed())
  * @pool: the pool
  * @arr:  the ARR
  * @end:  offset in the block after the last of these bytes
@@ -401,8 +404,8 @@ bool nhca_arr_abandoned(const struct nhca_arr *arr);
 /**
  * nhca_arr_drop - release an ARR in any state but FREE, FILLING, DIRTY and DRAINING
  * @pool: the pool
- * @arr:  the ARR, which the function removes from its list.  Its PMB is then resting.  If the owner
- *        waits for the ARR, the wait ends, and the owner tries again.
+ * @arr:  the ARR, which the function removes from its list.  Its PMB, if any, is then resting.  If
+ *        the owner waits for the ARR, the wait ends, and the owner tries again.
  */
 void nhca_arr_drop(struct nhca_direct_pool *pool, struct nhca_arr *arr);
 
@@ -423,10 +426,10 @@ static inline struct page *nhca_arr_page(const struct nhca_direct_pool *pool,
  * @pool: the pool
  * @n:    number of PMBs that are needed
  *
- * First the function releases SENT ARRs to whose pages no packet refers, oldest first.  Then it
- * releases READY ARRs that were not used for NHCA_READY_AGE.  Then it drops COLLECTING ARRs whose
- * operation was given up, and lets the bytes of other COLLECTING ARRs that were not used for
- * NHCA_READY_AGE go to the disk.
+ * First the function releases SENT ARRs to whose pages no packet refers.  Then it releases READY
+ * ARRs that were not used for NHCA_READY_AGE.  Then it drops COLLECTING ARRs whose operation was
+ * given up, and lets the bytes of other COLLECTING ARRs that were not used for NHCA_READY_AGE go to
+ * the disk.  The function stops at the latest when it has released @n PMBs.
  * Return: the epoch, for nhca_direct_pool_settle(); 0: no PMB is resting.
  */
 u64 nhca_direct_pool_release(struct nhca_direct_pool *pool, u32 n);
@@ -464,6 +467,8 @@ bool nhca_order_enter(struct nhca_direct_pool *pool, struct nhca_arr *arr);
  *        happens
  */
 void nhca_order_leave(struct nhca_direct_pool *pool, struct nhca_arr *arr);
+
+/* ---- pool.c ---- */
 
 /**
  * nhca_direct_pool_wake - let the first owner that waits for an ARR try again, if there is one

@@ -9,7 +9,7 @@
 
 #include "store.h"
 
-/* rights with which the file is written */
+/* rights to write the file */
 #define WRITE_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE)
 
 /* ---- pools ---- */
@@ -162,7 +162,7 @@ static int file_check_write(struct file *file)
 		return 0;
 	if (bdev_read_only(I_BDEV(inode)))
 		return -EPERM;
-	/* each zone of such a device must be written in order, from its beginning to its end */
+	/* a zone of such a device may have to be written in order, from beginning to end */
 	return bdev_is_zoned(I_BDEV(inode)) ? -EOPNOTSUPP : 0;
 }
 
@@ -206,7 +206,7 @@ static int access_check(const struct nhca_direct_attr *attr)
 	return attr->sync && !(attr->access & WRITE_ACCESS) ? -EINVAL : 0;
 }
 
-/* Return: a region without a key, which refers to the file and the pool; or ERR_PTR. */
+/* Return: a region without a key, which owns @file and a reference of the pool; or ERR_PTR. */
 static struct nhca_store *store_make(const struct nhca_direct_attr *attr, struct file *file,
 				     u32 align)
 {

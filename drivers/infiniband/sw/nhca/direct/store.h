@@ -11,8 +11,7 @@
 
 /*
  * number of blocks of the first I/O request of an operation that reads, and maximum number of
- * blocks of any I/O request; each further request of the operation has twice as many blocks as the
- * request before, up to this maximum
+ * blocks of any I/O request; the requests get longer up to this maximum (block_ahead())
  */
 #define NHCA_IO_FIRST		4
 #define NHCA_IO_MAX		64
@@ -44,7 +43,7 @@ enum nhca_io_kind {
  * @store: the region
  * @ret:   number of bytes that were read or written, or a negative errno
  * @refs:  1 for the submission until it has returned, and 1 for the I/O until it has ended, because
- *         file systems use @iocb after the I/O has ended within its submission
+ *         file systems may use @iocb after the I/O has ended within its submission
  * @n:     number of blocks
  * @bytes: bytes to read or write
  * @kind:  enum nhca_io_kind
@@ -87,12 +86,12 @@ struct nhca_flush_group {
  * struct nhca_store - a region of a file
  * @backing: the part that memory/ uses
  * @pool:   its pool; counted.  The lock of the pool protects all members below that are not
- *          constant.
+ *          constant, except @member (a lock of debug.c), @work and @flush_work.
  * @list:   in nhca_direct_pool.waiting, or empty
  * @member: in nhca_direct_pool.stores
- * @queued: ARRs in the state QUEUED, in the order in which they are read
- * @dirty:  ARRs in the state DIRTY that are the first of their block (order.c), in the order in
- *          which they are written
+ * @queued: ARRs in the state QUEUED, in the order in which they get PMBs; without those that wait
+ *          for the first ARR of their block (order.c)
+ * @dirty:  ARRs in the state DIRTY that are the first of their block (order.c)
  * @again:  I/O requests that have to begin: of the kind MERGED, or with nhca_direct_io.blocking set
  * @arrs:   all ARRs of the region
  * @work:   begins I/O requests
@@ -113,7 +112,7 @@ struct nhca_flush_group {
  *          DIRTY since the last flush began; [!@flush]: of those from before
  * @flushing: the responders and processes that wait for the flush in progress
  * @flush_next: the responders and processes that wait for the next flush
- * @flush_work: makes the file durable, and ends a flush
+ * @flush_work: ends a flush; before, makes the file durable if the flush is persistent
  * @flush_busy: a flush is in progress
  * @wb_err: errno (positive) of a block that was lost since the last flush, or 0
  * @flushes: number of flushes that have ended
@@ -124,7 +123,7 @@ struct nhca_flush_group {
  * @writes: number of I/O requests of the kinds WRITE and MERGED that have ended
  * @write_bytes: number of bytes that these requests have written
  * @edges:  number of I/O requests of the kind EDGE that have ended
- * @splits: number of blocks that the pool took from an operation before all their bytes had come
+ * @splits: number of blocks that the pool took from an operation after some of their bytes had come
  * @lost:   number of blocks that could not be written, and whose bytes are lost; 0 if @sync
  * @errors: number of I/O requests that have failed or have transferred too few bytes
  * @last_error: errno (positive) of the last of these requests
@@ -317,8 +316,8 @@ int nhca_store_flush(struct nhca_backing *b, struct nhca_fault *f, u64 op, bool 
  * nhca_store_sync - flush for a process
  * @store: the region; the caller prevents its deregistration
  * Context: process, sleeps.
- * Return: 0; -EINTR: a fatal signal is pending; another negative errno: some bytes since the last
- * flush were lost, or the file cannot be made durable.
+ * Return: 0; -EINTR: a fatal signal is pending; another negative errno: some bytes were lost since
+ * the last flush, or the file cannot be made durable.
  */
 int nhca_store_sync(struct nhca_store *store);
 
@@ -459,13 +458,13 @@ void nhca_store_wait(struct nhca_store *store);
  * nhca_direct_more - let regions that were short of PMBs, I/O requests or edge pages try again
  * @pool: the pool
  *
- * At most NHCA_MORE_BATCH regions are kicked, those first that have waited longest.
+ * At most NHCA_MORE_BATCH regions are kicked: those that have waited longest.
  * Context: pool's lock held; also in a live section.
  */
 void nhca_direct_more(struct nhca_direct_pool *pool);
 
 /**
- * nhca_io_init - make the I/O requests and the workqueue of a pool
+ * nhca_io_init - make the I/O requests, edge pages and workqueue of a pool
  * @pool: the pool; nhca_direct_pool_init() was called
  * Context: process, sleeps.
  * Return: 0; -ENOMEM: no memory.
@@ -473,7 +472,7 @@ void nhca_direct_more(struct nhca_direct_pool *pool);
 int nhca_io_init(struct nhca_direct_pool *pool);
 
 /**
- * nhca_io_fini - stop the work of a pool and free its I/O requests and workqueue
+ * nhca_io_fini - stop the work of a pool, and free its I/O requests, edge pages and workqueue
  * @pool: the pool; it has no regions
  * Context: process, sleeps.
  */

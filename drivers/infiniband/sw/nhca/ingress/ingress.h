@@ -85,7 +85,7 @@ enum hrtimer_restart nhca_delayq_timer(struct hrtimer *timer);
 /* ---- frame.c ---- */
 
 /**
- * nhca_frame_hook - give a received frame to the raw packet QPs that have a matching rule
+ * nhca_frame_hook - give a received frame to raw packet QPs that have a matching rule
  * @rules: the rules of a device, struct nhca_steer_rule
  * @skb:   the frame
  * @state: unused

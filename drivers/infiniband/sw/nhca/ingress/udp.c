@@ -62,7 +62,10 @@ static void nhca_rx_packet_faults(struct nhca_batch *b, u32 len)
 	}
 	if (skb_queue_empty(&later))
 		return;
-	/* each copy is received as a separate batch, so release the lock of this batch */
+	/*
+	 * release the QP's lock that this batch holds: each copy is received as a separate batch,
+	 * which may take the same lock
+	 */
 	nhca_transport_rx_end(b);
 	while ((skb = __skb_dequeue(&later))) {
 		nhca_rx_late(rx->ip.nn, skb);
@@ -227,8 +230,8 @@ static int nhca_sk_budget(struct nhca_sock *ns)
 }
 
 /*
- * Process the packets of a socket. Two callers exist: the CPU that has raised nhca_sock.ready from
- * 0, and nhca_sock.rest. If the budget is used up, nhca_sock.ready stays above 0, so that only
+ * Process the packets of a socket. The callers are the CPU that has raised nhca_sock.ready from 0
+ * to 1, and nhca_sock.rest. If the budget is used up, nhca_sock.ready stays above 0, so that only
  * nhca_sock.rest continues.
  */
 static void nhca_sk_process(struct nhca_sock *ns, int budget)
