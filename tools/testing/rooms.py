@@ -8,8 +8,8 @@ import sys
 
 from names import DRIVER, REPORT, complain
 
-# The allowed order, from top to bottom. A room may use the rooms of later lines, but none of its own line. Only this
-# file defines the order; the figure in Documentation/internals.rst shows it. tests/ may use every room.
+# The allowed order, from top to bottom. A room may use the rooms of later lines, but no other room of its own line.
+# Only this file defines the order; the figure in Documentation/internals.rst shows it. tests/ may use every room.
 ORDER = (("main",),
          ("verbs", "ingress"),
          ("transport", "rcxt", "direct"),
@@ -23,7 +23,7 @@ LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
 
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
-# What a .c file defines for other files: names at the start of a line that are not static.
+# Definitions in a .c file that other files can use: they begin at the start of a line, and are not static.
 DEFINED = (re.compile(r"^(?!static\b|typedef\b|return\b|else\b)(?:\w+[ \t*]+)+(nhca_\w+)\((?![^;{]*;)", re.M),
            re.compile(r"^(?!static\b|typedef\b|extern\b)(?:\w+[ \t*]+)+(nhca_\w+)(?:\[[^]\n]*\])?(?: =|;)", re.M),
            re.compile(r"^DEFINE_\w+\((?:[^()\n]+, )?(nhca_\w+)\)", re.M))
@@ -56,7 +56,8 @@ def arrows(texts):
             if target in texts and room_of(target) != room:
                 yield path, target.relative_to(DRIVER), room_of(target)
         for name in sorted(set(re.findall(r"\bnhca_\w+", text))):
-            # A prototype in a header is not a use: the header counts where it is included.
+            # A name in a header, such as a prototype, is not a use. The loop above counts a file's #include of the
+            # header as a use instead.
             if path.suffix == ".c" and owner.get(name, room) != room:
                 yield path, f"{name}()", owner[name]
 

@@ -54,7 +54,7 @@ static void sleep_ms(uint32_t node, uint64_t ms)
 static struct sim_packet *recorded[4096];
 static uint32_t num_recorded;
 
-/* A hook for sim.tap: it copies packets of the libraries. */
+/* A hook for sim.tap: it records copies of the packets of the libraries (SIM_PACKET). */
 static bool record(struct sim_packet *p)
 {
 	struct sim_packet *copy;
@@ -67,7 +67,7 @@ static bool record(struct sim_packet *p)
 	return false;
 }
 
-/* Deliver all recorded packets; @last: free them. */
+/* Deliver all recorded packets; @last: then remove the records. */
 static void replay(bool last)
 {
 	struct sim_packet *copy;
@@ -98,7 +98,7 @@ static void old_packets(uint64_t seed)
 	node_disconnect(1, 0);
 	node_connect(0, 1);
 	node_connect(1, 0);
-	/* This connection only exchanges grants. */
+	/* On this connection the nodes only exchange grants. */
 	run_ms(20);
 	node_disconnect(0, 1);
 	node_disconnect(1, 0);
@@ -199,8 +199,8 @@ static void mtu_read_from(uint64_t seed)
 /* ---- FIFO and CQ ---- */
 
 /*
- * Node 0 polls only in poll_counted().  Its writes to a peer all have the same source and
- * destination, because the scenario only counts them.
+ * Open a star in which node 0 then polls only in poll_counted().  Its writes to a peer all have the
+ * same source and destination, because the scenario only counts them.
  */
 static void open_many(uint64_t seed, uint32_t peers)
 {
@@ -300,7 +300,7 @@ static void borrow(uint64_t seed)
 		fail("an idle peer has %u and %u rCxts", rcxts_of(0, 1), rcxts_of(1, 0));
 	for (i = 0; i < 10000; i++)
 		write_uncounted(1, 89600);
-	/* After 20 round trips (200 ms) the throughput must have 98 % of its later value. */
+	/* After 20 round trips (200 ms) the throughput must be at least 98 % of the later one. */
 	poll_counted(10000, 200);
 	soon = poll_counted(10000, 200);
 	poll_counted(10000, 400);
@@ -470,7 +470,7 @@ static bool forge(struct sim_packet *p)
 {
 	uint8_t *grant = p->data + 72;
 
-	/* Skip responses of the simulated adapter, which have no data. */
+	/* Skip all packets except the first GRANTs (type 4) of node 1. */
 	if (p->kind != SIM_PACKET || p->length < 72 + 48 || p->data[1] != 4 ||
 	    memcmp(&p->from, &world.nodes[1].devices[0]->gid, 16) || !forge_left)
 		return false;
@@ -489,7 +489,7 @@ static bool forge(struct sim_packet *p)
 		memcpy(grant, &world.nodes[2].devices[0]->gid, 16);
 		break;
 	case 4:
-		/* QP number 0 */
+		/* another key: its lower half is 0 */
 		memset(grant + 16, 0, 4);
 		break;
 	default:

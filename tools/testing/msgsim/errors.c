@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Scenarios of verbs that fail: the library reports the error, and the call can be repeated. */
+/* Scenarios of verbs that fail. After ENOMEM the call can be repeated; EIO is no error. */
 #include <errno.h>
 
 #include "world.h"

@@ -63,7 +63,6 @@ void heal(void)
 	}
 }
 
-/* Packets of the old connection stay in the network while both sides disconnect and connect. */
 void connect_event(void *arg, uint64_t number)
 {
 	struct node *node = arg;
@@ -84,6 +83,7 @@ static void disconnect_event(void *arg, uint64_t number)
 	sim_at(sim.now + sim_below(SIM_MS), connect_event, other, node->number);
 }
 
+/* Both sides disconnect and connect within 3 ms, so old packets may still be in flight. */
 void reconnect(uint32_t a, uint32_t b)
 {
 	if (!world.nodes[a].peers[b].msg || !world.nodes[b].peers[a].msg)

@@ -122,8 +122,9 @@ static double poll_time(uint32_t peers)
 }
 
 /*
- * Return: mean time of a poll every millisecond of an endpoint with @moves moves that wait for a
- * lane of their target, in nanoseconds: the minimum of 5 batches
+ * Return: time, in nanoseconds, of a poll of an endpoint with @moves moves that wait for a lane of
+ * their target. The endpoint polls each millisecond. The result is the minimum of the means of 5
+ * batches.
  */
 static double wait_time(uint32_t moves)
 {

@@ -36,10 +36,10 @@ static struct move {
 	int status;
 } moves[MOVES];
 static uint32_t num_moves, open_moves;
-/* Number of a node whose source allows no target; UINT32_MAX: none. */
+/* Number of the node that allows no target when it is the source; UINT32_MAX: none */
 static uint32_t forbids;
 
-/* Ids of moves, which differ from those of other messages */
+/* Id of the first move: ids of other messages are lower. */
 #define MOVE_ID	(UINT64_C(1) << 40)
 
 /* A source must not read a slot that no move uses. */
@@ -140,7 +140,7 @@ static void cancel_move(struct move *v)
 
 	if (v->done || v->dropped || !peer->msg)
 		return;
-	/* ENOENT: the move has failed already, and completes when source and target are fenced */
+	/* ENOENT: the move has failed, and completes when source and target are fenced */
 	if (!nhcadv_msg_cancel(peer->msg, MOVE_ID + (v - moves)))
 		v->cancelled = true;
 }
@@ -431,7 +431,7 @@ static void unsupported(uint64_t seed)
 	finish(100);
 }
 
-/* One of two paths of the target fails in the middle of the moves. */
+/* In the middle of moves a path of the target fails, and later a path of the source. */
 static void path_dies(uint64_t seed)
 {
 	uint32_t i;
@@ -627,7 +627,7 @@ static void disconnected(uint64_t seed)
 	run_ms(20);
 	freeze(&world.nodes[1], v->target);
 	run_ms(100);
-	/* The lane of the target works for other transfers. */
+	/* The lane of the target must work for other transfers. */
 	for (i = 0; i < 10; i++)
 		post(OP_WRITE, 2, 1, 3000, false);
 	node_connect(2, 0);
@@ -644,7 +644,7 @@ static bool count_payload(struct sim_packet *p)
 
 /*
  * The source needs longer for a transfer than the manager waits before its first probe. The source
- * is @factor times as slow as the other nodes, and may send at most @most packets for a move of 91
+ * is @factor times as slow as the other nodes, and may send at most @most packets for a move of 97
  * packets.
  */
 static void slow_by(uint64_t seed, uint32_t factor, uint64_t most)

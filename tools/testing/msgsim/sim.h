@@ -18,7 +18,8 @@
  *	history.c	random histories
  *	moves.c		scenarios and random histories of moves
  *
- * All times are in nanoseconds of the simulated clock.  The simulation has one thread.
+ * All times are in nanoseconds of the simulated clock.  The simulation has one thread, except in
+ * the scenario two_threads().
  */
 #ifndef MSGSIM_SIM_H
 #define MSGSIM_SIM_H
@@ -43,9 +44,8 @@ enum sim_kind {
 };
 
 /*
- * The zero-copy reference of one packet of a write to its payload. The reference is held until the
- * packet arrives or is lost. A real packet holds its reference for so long on a veth pair, or in a
- * queueing discipline that delays packets.
+ * The zero-copy reference of one packet of a write to its payload. The packet holds the reference
+ * until it arrives or is lost, as a real packet does on a veth pair.
  */
 struct sim_zcopy {
 	struct list_node node;		/* in sim_channel.zcopies, oldest first */
@@ -55,7 +55,7 @@ struct sim_zcopy {
 	const uint8_t *bytes;
 };
 
-/* One datagram; the fields are those of RXETH. */
+/* One datagram; the fields from @job on are those of RXETH. */
 struct sim_packet {
 	struct sim_zcopy *zcopy;
 	enum sim_kind kind;
@@ -64,7 +64,7 @@ struct sim_packet {
 	uint64_t key, src_key, rcxt, src_rcxt, pvo, reply_pvo, cookie;
 	uint32_t src_qpn, tid, total, offset, segment, length, have;
 	uint8_t notify, status;
-	/* third-party transfers: GID of the target (request) or manager (payload); the target */
+	/* third-party transfers; @gid: the target (in a request) or the manager (in payload) */
 	union ibv_gid gid;
 	uint32_t target_qpn, part, number;
 	uint64_t target_key, target_rcxt;
@@ -109,8 +109,8 @@ extern struct sim {
 	struct sim_device *devices[SIM_DEVICES];
 	uint32_t num_devices;
 	/*
-	 * Hook of a test for each sent packet, which the hook may change. If it returns true, the
-	 * packet is lost.
+	 * Hook of a test for each packet that the link does not lose. The hook may change the
+	 * packet. If it returns true, the packet is lost.
 	 */
 	bool (*tap)(struct sim_packet *packet);
 	/*
@@ -246,8 +246,8 @@ void sim_zcopy_wait(struct sim_channel *ch);
 bool sim_zcopy_of(const uint8_t *bytes, uint32_t length);
 void sim_zcopy_put(struct sim_zcopy *z);
 /**
- * sim_notice_wait - complete a write whose notice has arrived: now, or in RC_RELEASING, when the
- * references of its packets are released
+ * sim_notice_wait - complete a write whose notice has arrived. The write stays in RC_RELEASING
+ * until the references of its packets are released.
  */
 void sim_notice_wait(struct sim_channel *ch, struct sim_rcxt *rc);
 /** sim_notice_complete - complete the writes in RC_RELEASING whose references are released */
@@ -260,7 +260,7 @@ bool sim_notice_early(struct sim_channel *ch, const struct sim_rcxt *rc,
 		      const struct sim_packet *x);
 /* ---- sim_third.c ---- */
 
-/** sim_third_take - request a move, or a part again; Return: 0 or the errno of the completion */
+/** sim_third_take - request a move or again a part of it; Return: 0 or errno of the completion */
 int sim_third_take(struct sim_channel *ch, const struct sim_wqe *w);
 /** sim_third_request - model of nhca_reply_third(), without tokens */
 void sim_third_request(struct sim_channel *ch, const struct sim_packet *x);
@@ -307,7 +307,7 @@ struct sim_ah {
 
 /* Job memory on a host; its index is the upper bits of its PVO */
 struct sim_memory {
-	struct nhcadv_job_mem mem;	/* must be the first member; the first handle */
+	struct nhcadv_job_mem mem;	/* must be the first member; all handles point to it */
 	uint8_t *bytes;
 	uint32_t host, key, handles;
 	unsigned int access;

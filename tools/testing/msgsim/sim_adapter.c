@@ -387,7 +387,7 @@ static void send_over(struct sim_channel *ch, struct sim_sending *s, struct sim_
 	send_end(ch, s, IBV_WC_SUCCESS);
 }
 
-/* Return: number of packets sent, at most @most */
+/* Return: number of packets sent, plus 1 after an error; at most @most */
 static uint32_t send_stretch(struct sim_channel *ch, struct sim_sending *s, uint32_t most)
 {
 	struct sim_rcxt *rc = sim_rcxt_find(ch, s->local);
@@ -646,7 +646,7 @@ static void flush(struct sim_channel *ch)
 
 	list_for_each_safe(&ch->sending, s, next, node)
 		send_end(ch, s, IBV_WC_WR_FLUSH_ERR);
-	/* return until all references are released, because a work request may be a cancel */
+	/* a work request may be a cancel, which completes only after all references are released */
 	if (!sim_zcopy_released(ch, ch->zcopy_seq))
 		return;
 	while (ch->taken != ch->posted) {

@@ -165,7 +165,7 @@ void sim_reset(uint64_t seed)
 	memset(links, 0, sizeof(links));
 	orders = 0;
 	sim.rng = seed;
-	/* Start 1 to 2 s after 0, as CLOCK_MONOTONIC is never 0. */
+	/* Start 1 to 2 s after 0, because CLOCK_MONOTONIC is never 0. */
 	sim.now = 1000 * SIM_MS + sim_below(1000 * SIM_MS);
 	plain = (struct sim_link){ .delay = 10000 };
 }

@@ -38,7 +38,7 @@ static int begin(struct sim_channel *ch, const struct sim_wqe *w, uint32_t *numb
 		*number = ++rc->number;
 		return 0;
 	}
-	/* the driver would wait in these states; the library begins no transfer in them */
+	/* in these states the driver would wait, but the library then begins no transfer */
 	if (w->t.tid <= rc->tid || rc->state == RC_SENDING || rc->state == RC_RELEASING ||
 	    rc->state == RC_ANSWERING || rc->state == RC_FORWARDING)
 		return EINVAL;

@@ -312,7 +312,7 @@ static void op_received(struct node *node, const struct nhcadv_msg_completion *w
 	if (op->epoch != here->epoch)
 		fail("send %lu of an earlier connection is received", id);
 	op->told = true;
-	/* A send that was cancelled before it was sent does not arrive: skip its index. */
+	/* A cancelled send may never arrive: skip its index. */
 	while (here->epoch == there->epoch && here->expected < op->index &&
 	       op_find(there->send_ids[here->expected])->cancelled)
 		here->expected++;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Endpoints on simulated hosts, the messages that they post, and the checks of each message.  A
- * message must complete exactly once, within bounded time, with the right status and bytes, and not
- * before it is done.  Sends must arrive in order.  Nothing may be written to the memory of a
- * message after its completion.
+ * message must complete exactly once, within bounded time, with the right status and bytes.  A
+ * write must not complete while packets refer to its bytes.  Sends must arrive in order.  Nothing
+ * may be written to the memory of a message after its completion.
  */
 #ifndef MSGSIM_WORLD_H
 #define MSGSIM_WORLD_H
@@ -91,7 +91,7 @@ struct world_attr {
 	uint32_t old_ppm;		/* devices per million that do not support fences */
 	uint32_t old_moves_ppm;		/* devices per million that do not support moves */
 	bool real_clock;		/* sim.real_clock */
-	bool no_exchange;		/* programs do not exchange addresses if unreachable */
+	bool no_exchange;		/* programs do not exchange addresses again */
 };
 
 extern struct world {
@@ -129,7 +129,7 @@ void node_start(struct node *node);
  * Return: the operation; NULL: there was no room, or @from is not connected to @to
  */
 struct op *post(enum op_kind kind, uint32_t from, uint32_t to, uint32_t length, bool notify);
-/** post_closed - like post(), to memory to which peers have no access */
+/** post_closed - like post(), for memory of @to that refuses the access of peers */
 struct op *post_closed(enum op_kind kind, uint32_t from, uint32_t to, uint32_t length);
 /** cancel - cancel a message; does nothing after its completion */
 void cancel(struct op *op);
@@ -140,7 +140,10 @@ void run_ms(uint64_t ms);
 /** run_until_done - run up to @ms milliseconds; Return: true if all messages are done */
 bool run_until_done(uint64_t ms);
 
-/** take_slot - occupy a free slot, and fill it with bytes of @seed; Return: its number, or -1 */
+/**
+ * take_slot - occupy a free slot, and fill it with bytes of @seed, unless @seed is 0
+ * Return: its number, or -1
+ */
 int take_slot(struct node *node, uint64_t seed, uint32_t length);
 /** freeze - free a slot, and change its bytes; from now on any access to the slot is an error */
 void freeze(const struct node *node, int number);

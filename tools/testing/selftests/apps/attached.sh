@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Exports that are attached as block devices: . "$LAB_SRC/selftests/apps/attached.sh"
+# Functions for exports that are attached as block devices: . "$LAB_SRC/selftests/apps/attached.sh"
 #
 #   server_begin	start nhca-store serve with $LIB_TMP/conf, as job $SERVER
 #   server_end [SIGNAL]	end the server and wait for it (SIGTERM)
 #   server_again [SIGNAL]	end the server, and start it again 2 s later
 #   attach [OPTIONS]	attach the export "disk" of node 1; sets ATTACHED to the job and BLOCK to the device
 #   detach		detach the device that attach has created; the command must succeed
-#   attach_said TEXT	true if the attached command has printed TEXT on stderr
+#   attach_said TEXT	true if the command of attach has printed TEXT on stderr
 #   is_gone		true if the block device is gone
 #   within SECONDS COMMAND...	wait until the command succeeds
 #   node_1 STEP		node 2: make node 1 execute the function STEP, and wait for its end

@@ -22,7 +22,7 @@
 
 #include <rdma/rdma_cma.h>
 
-/* after this time the client connects anyway, which fails if the server has ended */
+/* after this time the client connects anyway, which fails if the server does not listen */
 #define WAIT_S		60
 #define POLL_US		20000
 

@@ -52,7 +52,7 @@ mpi "UCX with its defaults" "$ucx" ring sums all latency
 # With libfabric 2.1's cache of registrations, the bytes of a long message may be wrong from some page boundary on. A
 # run with the memory monitor that Open MPI selects failed, and so did a run with the monitor memhooks. A run with
 # MALLOC_TRIM_THRESHOLD_=-1 MALLOC_MMAP_MAX_=0 passed: with these variables malloc returns no pages to the kernel. So
-# turn the cache off. Over rdma_rxe, Open MPI does not use libfabric.
+# turn the cache off. Open MPI does not use libfabric over rdma_rxe, so rdma_rxe cannot show whether nhca is at fault.
 mpi "libfabric" "--mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include verbs;ofi_rxm
 	-x FI_MR_CACHE_MAX_COUNT=0" -m 300000 ring sums all
 exit 0

@@ -8,8 +8,8 @@
 # lab interop-client: --machine uml --nodes 2 --driver 1=rxe,2=nhca --memory 6144 --timeout 7200
 # lab emulated: --nodes 2 --timeout 14400
 
-# As a UC server, rdma_rxe queues all packets that it has not yet processed: more than 1 GiB here, so it gets --memory
-# 6144.
+# As a UC server, rdma_rxe queues all packets that it has not yet processed: more than 1 GiB here. So interop-client
+# needs --memory 6144.
 
 . "$LAB_SRC/selftests/lib/traffic.sh"
 

@@ -11,7 +11,7 @@
  *	all		all-to-all, all-gather, broadcast, gather
  *	windows		put, get, accumulate, fetch-and-op, compare-and-swap: fence, lock and flush
  *	threads		four threads in each rank, each with its own communicator
- *	latency		prints half of a round trip between the first and the last rank; no limit
+ *	latency		prints half of a round trip between the first and the last rank; cannot fail
  *
  * Sizes grow in steps that are no powers of two, so that they pass all thresholds of an MPI
  * library.
