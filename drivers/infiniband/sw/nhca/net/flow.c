@@ -44,8 +44,8 @@
 #define NHCA_TXQ_WAKE_MAX	64
 
 /*
- * Number of flows, plus one for each nhca_txq.rest that is queued and each nhca_txq.age that is started.
- * The module is unloaded only when this number is 0, after the stack has freed all packets.
+ * Number of flows, plus one for each nhca_txq.rest that is queued and each nhca_txq.age that was
+ * started. The module is unloaded only when this number is 0, after the stack has freed all packets.
  */
 static atomic_t nhca_flows = ATOMIC_INIT(0);
 static DECLARE_WAIT_QUEUE_HEAD(nhca_flows_gone);
