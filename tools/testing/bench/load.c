@@ -393,7 +393,7 @@ static void pingpong_run(void)
 
 /* ---- both ends ---- */
 
-/* Return: the data of the memory, or with -f at the passive end those of a region of the file. */
+/* Return: address and key of the memory, or with -f at the passive end of a region of the file. */
 static struct address target(void)
 {
 	struct nhcadv_direct_pool_init_attr pool = { .blocks = 256 };

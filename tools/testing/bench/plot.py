@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Draws the results of the benchmark as SVG files.
 
-A series over sizes, numbers of queue pairs or losses becomes a picture with one line for each driver; any
-other measurement becomes a picture with one bar for each driver. The first word of a measurement's name is
-the driver."""
+A series over sizes, numbers of queue pairs or losses becomes a picture with one line for each driver. A latency, and a
+stream of another operation than WRITE, becomes a picture with one bar for each driver. The first word of a
+measurement's name is the driver."""
 
 import re
 import shutil

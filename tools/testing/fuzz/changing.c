@@ -19,8 +19,8 @@ static int stop;
 
 /*
  * Change opcode and pad count again and again. The opcodes are RC READ Request, RC FetchAdd, RC
- * SEND Only, RC WRITE Only and the notice of a channel. Their headers have 12 to 76 bytes, so a
- * notice is too short.
+ * SEND Only, RC WRITE Only and the notice of a channel. Their headers have 12 to 76 bytes, so the
+ * packet, of LENGTH bytes, is too short for a notice.
  */
 static void *change(void *unused)
 {

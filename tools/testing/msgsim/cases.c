@@ -489,7 +489,7 @@ static bool forge(struct sim_packet *p)
 		memcpy(grant, &world.nodes[2].devices[0]->gid, 16);
 		break;
 	case 4:
-		/* another key: its lower half is 0 */
+		/* another key: its upper half is 0 */
 		memset(grant + 16, 0, 4);
 		break;
 	default:

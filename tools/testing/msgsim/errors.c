@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Scenarios of verbs that fail. After ENOMEM the call can be repeated; EIO is no error. */
+/*
+ * Scenarios of verbs that fail.  After ENOMEM the call can be repeated.  EIO is no error: the device
+ * was removed.
+ */
 #include <errno.h>
 
 #include "world.h"

@@ -331,7 +331,7 @@ static struct sim_wqe *wr_transfer(struct nhcadv_qp_ex *dv, int op, const struct
 
 	if (!w)
 		return NULL;
-	/* The checks of wr_channel.c */
+	/* Most of the checks of transfer_ok() in wr_channel.c */
 	if (!t->tid || t->total > 1 << 24 || t->segment % 4 || t->segment < 64 ||
 	    t->segment > 65532) {
 		ch->batch_error = EINVAL;

@@ -91,7 +91,7 @@ struct world_attr {
 	uint32_t old_ppm;		/* devices per million that do not support fences */
 	uint32_t old_moves_ppm;		/* devices per million that do not support moves */
 	bool real_clock;		/* sim.real_clock */
-	bool no_exchange;		/* programs do not exchange addresses again */
+	bool no_exchange;		/* no node_exchange() after NHCADV_MSG_UNREACHABLE */
 };
 
 extern struct world {
