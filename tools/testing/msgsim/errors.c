@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Scenarios of verbs that fail.  After ENOMEM the call can be repeated.  EIO is no error: the device
- * was removed.
+ * Scenarios of verbs that fail.  After ENOMEM the call can be repeated.  EIO is no error: the
+ * device was removed.
  */
 #include <errno.h>
 
