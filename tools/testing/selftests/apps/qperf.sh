@@ -10,7 +10,7 @@
 # The UC and UD tests of qperf, and all tests without -cm, need LIDs, which RoCE does not have.
 measure() {
 	local name="qperf $1${2:+, $2 bytes}"
-	# Run for 3 s: at the start the receiver may not be ready, and its RNR timer is 655 ms (qperf sets the code 0).
+	# Run for 3 s: at the start the receiver may not be ready, and its RNR timer is 655 ms (code 0 of rdma_cm).
 	pair "$name" "qperf" \
 		"qperf -cm 1 -t 3 ${2:+-m $2} $IP_1 $1 | tee /dev/stderr | grep -Eq '= +[0-9.]*[1-9]' && qperf $IP_1 quit"
 }

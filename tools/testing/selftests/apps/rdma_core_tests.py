@@ -9,8 +9,7 @@ interpreter, or does not end within 120 s, is an error, and the module continues
 
     MODULE passed skipped failed errors
       skipped|failed|error TEST: why
-
-A module that cannot be imported counts as one error."""
+"""
 
 import importlib.machinery
 import os
@@ -110,7 +109,7 @@ def run_child(tests):
     os.close(mine)
     status = os.waitpid(child, 0)[1]
     try:
-        # Tests fork: processes that they left must not disturb the next tests.
+        # Kill the processes that tests forked and left running, so that they do not disturb the next tests.
         os.killpg(child, signal.SIGKILL)
     except ProcessLookupError:
         pass
@@ -126,7 +125,7 @@ def run_module(tests):
         results.update(new)
         tests = [test for test in tests if test.id() not in results]
         if tests and not died and not new:
-            # When the set-up of a class or module fails, its tests report nothing.
+            # No test began: the child ended in the set-up of a class or module, without a report.
             for test in tests:
                 results[test.id()] = ("error", "it did not run")
             break

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: rping, ucmatose, udaddy, cmtime and mckey pass over IPv4 and IPv6, data validated by rping
+# purpose: rping (with verified data), ucmatose, udaddy, cmtime and mckey pass over IPv4 and IPv6
 # tier: check
 # lab: --nodes 2 --timeout 240
 # lab interop-server: --nodes 2 --driver 1=nhca,2=rxe --timeout 240
@@ -10,13 +10,14 @@
 
 . "$LAB_SRC/selftests/lib/lib.sh"
 
-# cmtime exits with 0 even after a failure, so check that it printed its two tables of results. cmtime also
-# opens a TCP connection over IPv4, so for IPv6 pass a host name with both addresses: librdmacm prefers IPv6.
+# cmtime may exit with 0 after a failure, so check that it printed its two tables of results. cmtime also opens a TCP
+# connection over IPv4, so for IPv6 pass a host name with both addresses: librdmacm prefers IPv6.
 cmtime_checked() {
 	echo "set -o pipefail; cmtime $* | tee /dev/stderr | grep -c '^disconnect' | grep -qx 2"
 }
 
-# The receiver polls without a pause and ends only after all its messages, so pair() cannot run it.
+# pair() cannot run mckey, because pair() does not detect when the receiver has joined the group. A message that is sent
+# earlier is lost, and then the receiver never ends.
 mckey_both() {
 	local name=$1 group=$2 mine=$3 log=$LIB_TMP/mckey pid tries
 	if [ "$NODE" = 1 ]; then

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: sockets over RDMA carry streams, mapped memory and files unchanged; librdmacm's clients find its servers
+# purpose: sockets over RDMA carry streams, mapped memory and files unchanged; librdmacm's clients and servers communicate
 # tier: check
 # lab: --nodes 2 --timeout 300
 # lab one-host: --nodes 1 --timeout 300
@@ -12,9 +12,9 @@
 
 port=7600
 
-# stream TOOL OPTIONS...: run a tool that verifies what it receives (-T v). Two modes are left out: with asynchronous
-# sockets (-T a) the client reports the server's disconnection as an error although it has not read all data; datagrams
-# need LIDs, which RoCE does not have.
+# stream TOOL OPTIONS...: run a tool that verifies what it receives (-T v). Asynchronous sockets (-T a) are not tested,
+# because the client reports the server's disconnection as an error although the client has not read all data. Datagram
+# sockets (udpong) are not tested, because they need LIDs, which RoCE does not have.
 stream() {
 	local tool=$1
 	shift

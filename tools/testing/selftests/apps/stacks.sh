@@ -4,10 +4,11 @@
 #
 #   over NAME SERVER CLIENT [SECONDS]		like pair(); also fail if the traffic did not use the device, or if a
 #						program printed a warning
-#   over_endless NAME SERVER CLIENT [AFTER]	like over(), for a server that does not end by itself
+#   over_endless NAME SERVER CLIENT [AFTER]	like over(), for a server that does not end by itself; after the client,
+#						node 1 kills the server and runs AFTER, which must succeed
 #   carried					print the device's packets so far, plus the KiB of the same-host path
 #
-# The tests that use this file have the same list of Debian packages (--packages), so that they share an image.
+# ucx.sh, libfabric.sh and openmpi.sh have the same list of Debian packages (--packages), so that they share an image.
 
 . "$LAB_SRC/selftests/lib/lib.sh"
 
@@ -17,7 +18,7 @@ carried() {
 		$(cat $folder/same_host_bytes 2> /dev/null || echo 0) / 1024))
 }
 
-# complaints FILE...: print the lines that a user would read as an error
+# complaints FILE...: print the lines that report a warning or an error
 complaints() {
 	cat "$@" 2> /dev/null | grep -E 'UCX +(WARN|ERROR|FATAL)|lib[a-z]*: [Ww]arning|not supported'
 }

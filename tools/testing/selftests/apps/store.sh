@@ -150,7 +150,7 @@ serve() {
 	same "$(disk_sum "$disk")" "$(cat "$shared/put")" "the disk has what the client has put"
 	same "$(sum "$mnt/small")" "$(cat "$shared/put-small")" "a file of 100 bytes was written"
 	barrier killed 120
-	# The client was killed, so its connection has ended, and the server must deregister its region.
+	# The client was killed, so its connection has ended, and the server must deregister the region of this client.
 	if wait_for 20 no_region; then
 		ok "the region of a killed client is deregistered"
 	else
@@ -192,7 +192,8 @@ no_region() {
 	[ -z "$(cat /sys/kernel/debug/nhca/stores)" ]
 }
 
-# Start a copy to a pipe from which no process reads, so that the client stays connected.  Sets BLOCKED to its pid.
+# Start a copy to a pipe from which no process reads, so that the client stays connected. Set BLOCKED to the client's
+# pid, and SLEEPER to the pid of the process that has the pipe open.
 blocked_get() {
 	rm -f "$LIB_TMP/pipe"
 	mkfifo "$LIB_TMP/pipe"
@@ -215,12 +216,12 @@ put_get() {
 	same "$(disk_sum "$mine_disk")" "$(cat "$shared/put")" "$name: the bytes are the same"
 }
 
-# The link of the client's host goes down: only the server's keepalive can detect this.
+# The link of the client's host goes down. The copy is blocked, so only the server's keepalive can detect this.
 lose_link() {
 	blocked_get
 	ip link set "$NETDEV" down
 	barrier unplugged
-	# The server must detect this while the link is down.
+	# Leave the link down until the server has detected the loss.
 	barrier detected 200
 	kill -KILL $BLOCKED $SLEEPER
 	wait $BLOCKED $SLEEPER 2> /dev/null

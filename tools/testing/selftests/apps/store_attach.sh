@@ -31,12 +31,12 @@ serve() {
 	steps
 }
 
-# bad_block + or -: begin or end an error of the blocks at 40 MiB
+# bad_block + or -: let accesses to the 4 KiB at 40 MiB of the disk fail, or succeed again
 bad_block() {
 	echo "${1}81920-81927" > "$NULL_DISKS/disk/badblocks"
 }
 
-# Writes files, each with a name that is its checksum, and syncs each.  The names of synced files go to $LIB_TMP/synced.
+# Write files whose names are their checksums, and sync each. The names of synced files go to $LIB_TMP/synced.
 write_files() {
 	local number
 	for number in $(seq "$1"); do
@@ -98,7 +98,7 @@ use_file_system() {
 		done
 	done
 	attach
-	# The log or journal is replayed by a mount.
+	# The mount replays the log or journal, as the check of the file system below requires.
 	mount "$BLOCK" "$mnt" && check_files "$type: synced files survive $rounds times that the client was killed"
 	umount "$mnt"
 	case $type in
@@ -182,7 +182,7 @@ use_bad() {
 	detach
 }
 
-# The server is started again: I/O must wait, and then go on.
+# The server is restarted: I/O must wait for it, and then go on.
 use_again() {
 	attach
 	dd if="$LIB_TMP/data" of="$BLOCK" bs=16k oflag=direct,dsync status=none 2> "$LIB_TMP/dd" &
@@ -194,7 +194,7 @@ use_again() {
 	else
 		notok "writes go on after a restart of the server" "$(cat "$LIB_TMP/dd" "$LIB_TMP/attach.err")"
 	fi
-	# Only flushed bytes survive the kill of the server for sure.
+	# If the server is killed, only bytes that were flushed before are guaranteed to remain.
 	dd if="$LIB_TMP/data" of="$BLOCK" bs=1M oflag=direct conv=fsync status=none
 	node_1 server_again KILL
 	if [ "$(range 0 23)" = "$(sha256sum < "$LIB_TMP/data")" ]; then
@@ -241,7 +241,8 @@ reader_failed() {
 	fi
 }
 
-# The server has ended while three block devices exist: I/O must wait for it, until a timeout, a kill or a detach.
+# The server has ended while three block devices exist. I/O must wait for the server, and fail only after a timeout, a
+# kill of the client, or a detach.
 use_gone() {
 	read_block "$LIMITED_BLOCK"
 	reader_failed "I/O fails when --timeout is over"
@@ -261,7 +262,7 @@ use_gone() {
 	done
 	wait $KILLED 2> /dev/null
 	within 10 is_gone && [ ! -b "$LIMITED_BLOCK" ] && [ ! -b "$KILLED_BLOCK" ] || notok "the devices are gone"
-	# The killed command has left its ublk device. The next command deletes this device before it creates its own.
+	# The killed nhca-store has left the number of its ublk device. The next attach must delete this number.
 	node_1 server_begin
 	attach
 	detach

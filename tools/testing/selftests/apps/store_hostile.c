@@ -3,7 +3,7 @@
  * A client and a server of nhca-store that send wrong messages:
  *   store_hostile client SERVER	sends requests that a server must refuse, to the
  *				exports "disk", which may be written, and "odd", which may
- *				be read
+ *				only be read
  *   store_hostile server	answers each connection with a different wrong reply, on port
  *				4799
  *   store_hostile replies	prints how many wrong replies there are
@@ -69,7 +69,7 @@ static bool begin(struct end *e, const char *server)
 		.initiator_depth = RDMA_MAX_INIT_DEPTH, .retry_count = 7, .rnr_retry_count = 7,
 	};
 
-	/* rdma_create_ep() writes the CQs that it creates into the attributes */
+	/* a copy, because rdma_create_ep() stores the CQs that it creates in the attributes */
 	struct ibv_qp_init_attr copy = attr;
 
 	memset(e, 0, sizeof(*e));
@@ -80,7 +80,10 @@ static bool begin(struct end *e, const char *server)
 	return e->mr && !rdma_connect(e->id, &param);
 }
 
-/* rdma_disconnect() would wait for an event, which does not come if the peer has disconnected. */
+/*
+ * Do not call rdma_disconnect(): it would wait for an event that does not come if the peer has
+ * disconnected.
+ */
 static void finish(struct end *e)
 {
 	rdma_dereg_mr(e->mr);
@@ -258,7 +261,7 @@ enum wrong {
 	ODD_REGION, WRAPPING, NO_KEY, WRONGS
 };
 
-/* Changes a valid reply to STORE_OPEN.  Return: its length. */
+/* Fill in a reply to STORE_OPEN that has the error @wrong.  Return: its length. */
 static size_t spoil(struct reply *r, enum wrong wrong)
 {
 	*r = (struct reply) {
@@ -318,7 +321,7 @@ static bool answer(struct rdma_cm_id *listen, enum wrong wrong)
 	good = e.mr && !rdma_post_recv(e.id, NULL, &e.request, sizeof(e.request), e.mr) &&
 		!rdma_accept(e.id, &param) && rdma_get_recv_comp(e.id, &wc) == 1 && !wc.status &&
 		!rdma_post_send(e.id, NULL, &e.reply, spoil(&e.reply, wrong), e.mr, 0);
-	/* until the client has disconnected */
+	/* wait until the client has disconnected */
 	if (good && !rdma_get_cm_event(e.id->channel, &event))
 		rdma_ack_cm_event(event);
 	finish(&e);

@@ -13,7 +13,7 @@
 mib=96 rounds=${ROUNDS:-3}
 mnt=$LIB_TMP/mnt
 commits=$LAB_SRC/selftests/apps/commits.py
-# commits of the client, where node 1 sees them
+# the client's log of commits, which node 1 also reads
 shared=$LAB_CTL/commits
 mkdir -p "$mnt" "$shared"
 
@@ -34,7 +34,7 @@ serve() {
 	steps
 }
 
-# Export the disk through dm-log-writes, whose log has only what survives the loss of power.
+# Export the disk through dm-log-writes, whose log has only those writes that survive a loss of power.
 logged_begin() {
 	server_end
 	dd if=/dev/zero of="$(disk_of data)" bs=1M oflag=direct status=none 2> /dev/null
@@ -45,7 +45,7 @@ logged_begin() {
 	server_begin
 }
 
-# Put marks into the log while the client commits.  What was committed before a mark must be in the log at the mark.
+# Put marks into the log while the client commits. A commit that ended before a mark must precede the mark in the log.
 logged_marks() {
 	local mark
 	for mark in $(seq 0 $((MARKS - 1))); do
@@ -62,7 +62,7 @@ logged_end() {
 
 MARKS=10
 
-# For each mark, rebuild the disk as if the power had failed at the mark, and check the commits on it.
+# For each mark, rebuild the disk as if the power had failed at the mark, and check the commits on this disk.
 logged_check() {
 	local mark number name
 	for mark in $(seq 0 $((MARKS - 1))); do
@@ -201,7 +201,7 @@ plain_begin() {
 	server_begin
 }
 
-# fio writes and verifies the device while the connection is lost again and again.
+# fio writes and verifies the device while the connection is lost three times.
 use_fio() {
 	attach
 	fio --name=verify --filename="$BLOCK" --direct=1 --ioengine=libaio --iodepth=16 --rw=randwrite --bsrange=4k-128k \

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: UCX's tags, streams, active messages, puts, gets and atomics go over RC and over UD
+# purpose: UCX's tagged messages, streams, active messages, puts, gets and atomics work over RC and over UD
 # tier: long
 # lab: --nodes 2 --timeout 1800 --packages ucx-utils,libfabric-bin,openmpi-bin,libopenmpi-dev,openssh-server
 # lab one-host: --nodes 1 --timeout 1800 --packages ucx-utils,libfabric-bin,openmpi-bin,libopenmpi-dev,openssh-server
@@ -8,18 +8,19 @@
 
 . "$LAB_SRC/selftests/apps/stacks.sh"
 
-# UCX needs a remote flush, which it has for mlx5 only, unless fences are weak.
+# Use weak fences, because other fences need a remote flush, which UCX has for mlx5 only.
 export UCX_NET_DEVICES=$RDMA_DEV:1 UCX_FENCE_MODE=weak
 PAIR_TIMEOUT=300
 port=13400
 
-# Print a line of the batch file. The sizes cover each protocol of UCX: inline, bcopy, zcopy, rendezvous.
+# Print a line of the batch file.
 line() {
 	echo "$1.$2 -t $1 -s $2 -n $3 -w 2 ${*:4}"
 }
 
 messages() {
 	local test size
+	# The sizes are for the protocols of UCX: inline, bcopy, zcopy and rendezvous.
 	for test in tag_lat tag_sync_lat stream_lat ucp_am_lat; do
 		for size in 8 200 6000 100000; do
 			line $test $size 10
@@ -50,7 +51,7 @@ remote_memory() {
 	line ucp_put_bw 50000 10 -B
 }
 
-# UCT, the layer below UCP, has only operations of the transport. Verbs have no swap, so leave it out.
+# UCT, the layer below UCP, has only the operations of the transport. So leave out swap, which verbs do not have.
 transport() {
 	local test
 	for test in am_lat am_bw put_lat put_bw; do
