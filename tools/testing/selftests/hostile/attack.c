@@ -202,9 +202,9 @@ void bystander_stop(void)
 }
 
 /*
- * Return: NULL if the bystander still moves data, otherwise a description of the failure.  The
- * bystander itself decides when a completion takes too long, and ends then.  The limit here is for
- * a bystander that hangs in a call.
+ * Return: NULL if the bystander still moves data, or if its end was returned before; otherwise a
+ * description of the failure.  The bystander itself decides when a completion takes too long, and
+ * ends then.  The limit here is for a bystander that hangs in a call.
  */
 const char *undisturbed(void)
 {
@@ -236,7 +236,7 @@ const char *attack(const struct attack *a, unsigned int seed)
 		_exit(0);
 	}
 	waitpid(pid, &status, 0);
-	/* an attack may have stopped the bystander, to have all CPUs for itself */
+	/* continue the bystander, which an attack may have stopped to have all CPUs for itself */
 	if (judge.bystander)
 		kill(judge.bystander, SIGCONT);
 	if (WIFSIGNALED(status) && WTERMSIG(status) != a->signal) {

@@ -3,9 +3,10 @@
  * Runs attacks of a hostile process on one device, and checks that another process still works.
  *
  * Each attack runs in its own process, on queue pairs of the device that are connected with each
- * other.  During all attacks a bystander, another process with a pair of queue pairs, moves data
- * and checks every byte.  The results are a KTAP report.  Warnings of the kernel appear only in its
- * log, which the caller must check.
+ * other.  A bystander, another process with a pair of queue pairs, moves data and checks every byte
+ * during and after each attack.  An attack may stop the bystander (SIGSTOP) while the attack runs.
+ * The results are a KTAP report.  Warnings of the kernel appear only in its log, which the caller
+ * must check.
  */
 #ifndef ATTACK_H
 #define ATTACK_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Queue pairs whose rings the test program accesses directly, as memory shared with the kernel.
- * The program finds the rings without the provider, through /proc/self/maps and known wr_ids in
- * their slots.
+ * The program finds the rings in /proc/self/maps: a new CQ adds one mapping, and the slots of an SQ
+ * or RQ have known wr_ids.
  */
 #ifndef ENDS_H
 #define ENDS_H
@@ -38,12 +38,12 @@
 
 /* Memory that all processes of the test share */
 struct shared {
-	volatile uint64_t rounds;	/* counted by the bystander */
-	volatile double longest_alone;	/* its longest wait for a completion, before the attacks */
-	volatile double longest;	/* its longest wait since the attacks began */
+	volatile uint64_t rounds;	/* messages that the bystander has moved and checked */
+	volatile double longest_alone;	/* longest wait for a completion before the attacks, in s */
+	volatile double longest;	/* longest wait for a completion since the attacks began */
 	volatile bool stop;
 	pid_t bystander;
-	char why[320];			/* the first failure of the current attack */
+	char why[320];			/* first failure of the current attack or the bystander */
 };
 
 #define must(what) do { if (!(what)) die("%s:%d: %s: %s", __func__, __LINE__, #what, \

@@ -4,15 +4,23 @@
  *
  *   greedy DEVICE KIND JOB [BOUND]
  *
- * KIND: rcxts; bitmaps: bitmaps of channel READs that get no response; cqs: CQs of 4 MiB; qps: QPs
- * with the longest queues; dm: KiB of device memory; groups: multicast groups; members: QPs of one
- * multicast group; objects: all objects of each kind; deferred: datagrams into an on-demand region
- * of the file GREEDY_FILE; quantum: writes of 60 KiB, 1,024 at a time on each of 16 channels, until
- * the program is killed.  GREEDY_GID is the GID index (0).
+ * KIND:
+ *   rcxts	rCxts
+ *   bitmaps	bitmaps of channel READs that get no response
+ *   cqs	CQs of 4 MiB, at most 64
+ *   qps	QPs with the longest queues, at most 64
+ *   dm		KiB of device memory
+ *   groups	multicast groups
+ *   members	QPs of one multicast group, at most 4,096
+ *   objects	objects of each kind that objects[] lists
+ *   deferred	datagrams into an on-demand region of the file $GREEDY_FILE
+ *   quantum	writes of 60 KiB, 1,024 at a time on each of 16 channels, until the program is
+ *		killed
  *
- * Prints "KIND: N taken, then ERROR" and keeps the resources until SIGTERM. With BOUND it takes
- * that many and ends, with status 0 if it got them. The program allocates the memory for its output
- * and objects first, because a process at its memory limit cannot allocate more.
+ * $GREEDY_GID is the GID index (default 0).  The program prints "KIND: N taken, then ERROR" and
+ * keeps the resources until SIGTERM.  With BOUND the program takes at most BOUND resources and
+ * ends, with status 0 if it got BOUND.  The buffer of the output is static, because a process at
+ * its memory limit cannot allocate one.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -31,10 +39,10 @@
 #define CQS		64
 #define QPS		64
 #define MEMBERS		4096
-#define READ_TOTAL	(1u << 20)	/* 16,384 packets of 64 bytes: the maximum */
+#define READ_TOTAL	(1u << 20)	/* 16,384 packets of 64 bytes: the maximum of a transfer */
 #define DEFER_QPS	60
 #define DEFER_PACKETS	256	/* maximum number of packets that a QP defers */
-#define DEFER_BYTES	984	/* with the GRH 1,024: a page has room for four */
+#define DEFER_BYTES	984	/* 1,024 bytes with the GRH */
 #define WRITERS		16
 #define WRITE_BYTES	(60u << 10)
 
@@ -329,7 +337,7 @@ static uint64_t take_deferred(int *error)
 	char *p;
 
 	fd = open(getenv("GREEDY_FILE"), O_RDONLY);
-	/* fstat() makes the kernel ask the file system for the size */
+	/* fstat() makes the kernel request the size from the file system */
 	must(cq && ah && fd >= 0 && !fstat(fd, &st) && st.st_size == 4096);
 	p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
 	must(p != MAP_FAILED);
@@ -362,7 +370,10 @@ static uint64_t take_deferred(int *error)
 	snprintf(go, sizeof(go), "%s.go", getenv("GREEDY_FILE"));
 	while (access(go, F_OK))
 		usleep(10000);
-	/* from here on a change of the address space would wait: the page fault holds its lock */
+	/*
+	 * from here on, do not change the address space: the change would wait for the page fault,
+	 * which holds the lock of the address space
+	 */
 	for (n = 0; n < DEFER_PACKETS; n++)
 		for (i = 0; i < DEFER_QPS && taken < bound; i++) {
 			send.wr.ud.remote_qpn = qps[i]->qp_num;
@@ -381,7 +392,7 @@ static uint64_t take_deferred(int *error)
 	return taken;
 }
 
-/* Post a write for each completed one, so that the writers always have data.  Does not return. */
+/* Post a write for each that completes, so that all channels have data.  Does not return. */
 static uint64_t take_quantum(int *error)
 {
 	static struct channel from[WRITERS], to[WRITERS];

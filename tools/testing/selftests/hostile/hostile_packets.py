@@ -56,7 +56,7 @@ def truncated_fresh(lab):
         whole = qp.write(bytes(range(64))) if kind != "UD" else \
             qp.packet(SEND_ONLY_IMM, deth() + b"\1\2\3\4", bytes(64))
         headers = len(whole) - 64
-        # Shorter than the headers, or not a multiple of four bytes: must be dropped
+        # Packets that are shorter than their headers, or whose length is not a multiple of 4, must be dropped.
         dropped = [n for n in range(len(whole)) if n < headers or n % 4]
         before = lab.target.counters()
         for length in dropped:
@@ -72,7 +72,7 @@ def truncated_fresh(lab):
         lab.tidy()
         if kind == "UD":
             continue
-        # A multiple of four bytes, but fewer than the RETH says (9.7.4.1.6)
+        # The length of the payload is a multiple of 4, but less than the length in the RETH (9.7.4.1.6).
         for length in range(headers, len(whole), 4):
             what = f"{kind}, {length - headers} of 64 bytes"
             qp = Qp(lab, kind)
@@ -91,7 +91,7 @@ def bad_icrc(lab):
         qp = Qp(lab, kind)
         good = lab.wire.packet(qp.write(bytes(range(32))) if kind != "UD" else
                                qp.packet(SEND_ONLY, payload=bytes(32)))
-        # Invert one bit in each byte of the payload and of the ICRC.
+        # Make a packet for each byte of the payload and of the ICRC, with one bit of this byte inverted.
         flips = [(at, 1 << random.randrange(8)) for at in range(len(good) - 36, len(good))]
         packets = []
         for at, bit in flips:
@@ -212,7 +212,7 @@ def psns_rc(lab):
         lab.lives(qp, f"PSN {back} behind")
     if lab.target.ask("poll"):
         raise Wrong("a duplicate was completed")
-    # PSN ahead: only one NAK until the expected PSN has arrived (9.7.5.1.4)
+    # Packets with later PSNs than expected get only one NAK until the expected PSN has arrived (9.7.5.1.4).
     lab.wire.send(qp.write(b"early", psn=RPSN + 1))
     lab.one_answer(ACK, NAK_SEQUENCE, RPSN, "PSN 1 ahead")
     for ahead in (1, 2, 100, 0x7ffffe):
@@ -530,7 +530,7 @@ def responses(lab):
     if lab.target.ask("poll"):
         raise Wrong("a response to a request that was never sent completed a request")
     lab.lives(qp, "responses to requests that were never sent")
-    # READ and atomic responses to SENDs, and a reserved NAK code
+    # Answer SENDs with a READ response, an atomic response, and a reserved NAK code.
     answer(qp, READ_RESP_ONLY, SPSN, aeth(0x1f) + b"x" * 64)
     answer(qp, ATOMIC_ACK, SPSN, aeth(0x1f) + bytes(8))
     answer(qp, ACK, SPSN, aeth(0x7f))
@@ -552,7 +552,7 @@ def responses(lab):
         qp.close()
         lab.tidy()
 
-    # READ responses of the wrong length
+    # Answer a READ with responses of the wrong length.
     qp = Qp(lab, "RC")
     lab.target.ask("poll")
     lab.target.ask(f"read {qp.index} 4096 1")

@@ -13,27 +13,28 @@
 # tier million: long
 # lab million-rxe: --machine uml --nodes 2 --cpus 2 --driver 1=nhca,2=rxe --timeout 14400 --env COUNT=10000000
 # tier million-rxe: long
-# Node 2 is both the peer and the attacker of node 1. COUNT is the number of packets that the off-path attacker sends.
+# Node 2 is both the peer and the attacker of node 1. COUNT is the number of packets of "off-path: everything".
 
 . "$LAB_SRC/selftests/lib/traffic.sh"
 . "$LAB_SRC/selftests/lib/node.sh"
 
 count=${COUNT:-20000}
 rate=${RATE:-5000}
-# Mutated packets for each transfer. An emulated guest, and one with checkers, processes packets slower than the
-# attacker sends them.
+# Mutated packets for each transfer.
 round=$((count < 200000 ? count : 200000))
+# Allow four times the time in which the attacker sends, because an emulated guest, or one with checkers, processes
+# packets slower than the attacker sends them.
 limit=$((120 + 4 * round / rate))
 seed=${SEED:-$RANDOM}
 gid6=$(gid_index "$MY_IP6")
 
-# attacked NAME XFER-ARGS MUTATE-ARGS: run a transfer until the attacker has sent its packets
+# attacked NAME XFER-ARGS MUTATE-ARGS: run a transfer for the time in which the attacker can send $round packets
 attacked() {
 	local name=$1 xfer=$2 mutate=$3 transfer
 	TRAFFIC_PORT=$((TRAFFIC_PORT + 1))
 	seed=$((seed + 1))
 	transfer="verify_xfer -d $RDMA_DEV -g $TRAFFIC_GID -p $TRAFFIC_PORT $XFER_PATIENCE $xfer -L $((2 + round / rate))"
-	# The attacker runs as long as the transfer and prints how many packets it sent.
+	# The attacker ends after its packets, or with the transfer, and prints how many packets it has sent.
 	pair "$name" "$transfer" \
 		"peer_mutate -i $NETDEV -R $rate -r $seed $mutate > $LIB_TMP/mutated & attacker=\$!
 		$transfer $IP_1; status=\$?; kill \$attacker; wait \$attacker; exit \$status" $limit

@@ -77,7 +77,7 @@ static void sq_indices(void)
 			 */
 			if (i || load(&a.sqr.hdr->cons) == load(&a.sqr.hdr->prod) + 1)
 				wait_broken(&a, "producer index out of range");
-			/* forge fields that the kernel only writes: it must not use them */
+			/* forge fields that only the kernel writes: the kernel must not use them */
 			store(&a.sqr.hdr->cons, rnd());
 			store(&a.sqr.hdr->flags, rnd());
 			ring_sq(&a);
@@ -166,8 +166,8 @@ static void cq_indices(void)
 	int i;
 
 	/*
-	 * a consumer index that is lower than the producer index by more than the ring's length, or
-	 * higher
+	 * a consumer index that is higher than the producer index, or lower by more than the ring's
+	 * length
 	 */
 	for (i = 0; i < COUNT(behind); i++) {
 		pair_make(&a, &b, IBV_QPT_RC);
@@ -206,7 +206,10 @@ static void cq_overrun(void)
 	pair_destroy(&a, &b);
 }
 
-/* The kernel must post completions at the right place, whatever user space writes into the CQ. */
+/*
+ * The kernel must post completions at the right place, whatever user space writes into the CQ,
+ * except an invalid consumer index.
+ */
 static void cq_random(void)
 {
 	uint32_t cons, prod;
@@ -238,8 +241,8 @@ static void *map_ring(struct end *e, size_t size, int prot, int flags, uint64_t 
 }
 
 /*
- * Unmap the program's view of a ring, while the kernel uses the memory.  The provider in this
- * process reads its CQ when a QP is destroyed, so map zeros in place of the ring.
+ * Unmap a ring in this process, while the kernel uses the memory.  The provider reads the CQs of a
+ * QP when the QP is destroyed, so map zeros in place of the ring.
  */
 static void unmap_ring(struct ring *r)
 {
@@ -289,7 +292,6 @@ static void unmapped(void)
 			die("%u completions of %u", load(&cq->prod) - completions, DEPTH);
 		munmap(sq, a.sqr.size);
 		munmap(cq, a.cqr.size);
-		/* pair_destroy() would check memory that is not mapped any more */
 		end_destroy(&a);
 		end_destroy(&b);
 	}
@@ -313,10 +315,7 @@ static void mappings(void)
 		die("a mapping of another size is allowed");
 	if (map_ring(&a, size, rw, MAP_SHARED, offset + 4096) != MAP_FAILED)
 		die("a mapping from the middle is allowed");
-	/*
-	 * offsets of the other context are invalid here, unless both contexts have a ring at the
-	 * same offset
-	 */
+	/* random offsets; ignore the results, because an offset may be that of a ring of b */
 	for (i = 0; i < 1000; i++)
 		map_ring(&b, 4096 * (rnd() % 20), rw, MAP_SHARED, rnd() & 0xfffffff000);
 	kept = map_ring(&a, size, rw, MAP_SHARED, offset);
@@ -373,7 +372,7 @@ static void scribble_for(double seconds)
 	s.a = &a;
 	must(!pthread_create(&thread, NULL, scribble, &s));
 	while (now() < until) {
-		/* an attack may cause the next error before the pair is connected */
+		/* ignore errors: scribble() may cause one before the pair is connected */
 		if (broken(end_state(&a)) || broken(end_state(&b)))
 			bring_up(&a, &b, true);
 		good_wqe(&a, &b, 1);
@@ -396,8 +395,8 @@ static void scribbled(void)
 }
 
 /*
- * Keep the rings full, so that a doorbell whose work has no bound would never return.  Stop after
- * four times the allowed time, so that the test then fails instead of hanging.
+ * Keep the rings full, so that a doorbell whose work has no bound would not return.  Stop after
+ * four times the allowed time, so that the test fails in this case and does not hang.
  */
 static void *produce(void *arg)
 {

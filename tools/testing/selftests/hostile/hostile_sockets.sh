@@ -15,7 +15,7 @@ DEVICE=nhcaso
 ip4=10.97.0.1 ip6=fd97::1
 export DEVICE
 
-# The only device of this namespace shall be the test's.
+# Delete the device of the lab, so that this namespace has only the device of the test.
 rdma link delete "$RDMA_DEV" && device_gone "$RDMA_DEV" &&
 	ip netns add other &&
 	ip link add so0 type veth peer name so1 netns other &&
@@ -32,9 +32,9 @@ report python3 -B "$send" privileged $ip4 $ip6
 report setpriv --reuid 65534 --regid 65534 --clear-groups python3 -B "$send" refused $ip4 $ip6
 # root without CAP_NET_RAW is also refused
 report setpriv --bounding-set -net_raw --inh-caps -net_raw python3 -B "$send" refused $ip4 $ip6
-# A socket keeps the privilege of the program that opened it.
+# A process that has given up CAP_NET_RAW may still send through sockets that it opened before.
 report python3 -B "$send" inherited $ip4 $ip6
-# Another namespace has no nhca device, so its programs may send RoCEv2 packets.
+# The namespace "other" has no nhca device, so its programs may send RoCEv2 packets.
 report ip netns exec other setpriv --reuid 65534 --clear-groups python3 -B "$send" free 10.97.0.1
 
 rdma link delete $DEVICE

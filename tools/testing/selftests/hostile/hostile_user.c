@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * hostile_user: everything that a process without privileges may do to a device, mixed.
+ * hostile_user: random calls, and random writes into rings, by processes without privileges.
  *
  *   hostile_user DEVICE GID_INDEX BYSTANDERS_DEVICE BYSTANDERS_GID_INDEX SECONDS [SEED]
  *
- * One hostile process after the other makes queue pairs and a channel on DEVICE.  Then it acts in
- * an order drawn from its seed: it posts requests with random fields, writes anywhere into the
- * mapped rings, posts channel work requests of any size, changes states, and makes and destroys
- * objects.  Every second process is killed while it acts.  The results of its calls do not matter.
- * The bystander, on its own device, moves data and checks each byte.
+ * One hostile process after the other makes queue pairs and a channel on DEVICE.  Each process then
+ * acts in an order drawn from its seed: it posts requests with random fields, writes anywhere into
+ * the mapped rings, posts channel work requests of any size, changes states, and makes and destroys
+ * objects.  Every second process is killed after a random time of up to 1 s.  The results of the
+ * calls do not matter.  The bystander, on its own device, moves data and checks each byte.
  */
 #include "attack.h"
 
@@ -18,7 +18,7 @@
 #define BIG		(1 << 20)
 #define RCXTS		8
 #define CHANNEL_WR	32
-#define SHOWN		5	/* reasons for early ends of processes that are printed */
+#define SHOWN		5	/* number of early ends of processes whose reasons are printed */
 
 static struct end ends[2];
 static struct {
@@ -34,7 +34,7 @@ static struct {
 } chan;
 static struct map maps[256];
 static int nmaps;
-/* first failures of the hostile processes; @shared has the bystander's */
+/* has the first failure of the current hostile process; @shared has that of the bystander */
 static struct shared *words;
 
 /* ---- numbers that programs get wrong ---- */
@@ -49,7 +49,7 @@ static uint64_t wild(void)
 	return rnd() % 2 ? usual[rnd() % COUNT(usual)] : rnd() >> rnd() % 64;
 }
 
-/* ---- creation; if an object cannot be created, the process continues without it ---- */
+/* ---- the channel; the process continues without objects that cannot be created ---- */
 
 static void channel_make(void)
 {
@@ -111,7 +111,7 @@ static void step_scribble(void)
 	const struct map *m = &maps[rnd() % nmaps];
 	uint64_t *p = (uint64_t *)m->start, at = rnd() % (m->size / 8);
 
-	/* the header half of the time, and anything in the ring otherwise */
+	/* the header half of the time, and any bytes of the mapping otherwise */
 	if (rnd() % 2)
 		at = rnd() % (NHCA_RING_HDR_SIZE / 8);
 	if (rnd() % 2)
@@ -120,7 +120,7 @@ static void step_scribble(void)
 		p[at] = wild();
 }
 
-/* Post a request that is valid except for one or two fields. */
+/* Post a valid request after random changes of its opcode, its length, and up to two words. */
 static void step_request(void)
 {
 	struct end *a = &ends[rnd() % 2], *b = &ends[rnd() % 2];
@@ -138,7 +138,7 @@ static void step_request(void)
 	step_ring(a, UVERBS_OBJECT_QP, NHCA_METHOD_QP_SEND_DOORBELL, a->qp->handle);
 }
 
-/* Call any method of the driver on any object. */
+/* Call a random method of the driver on a QP, SRQ or WQ, with a valid or a random handle. */
 static void step_doorbell(void)
 {
 	static const uint32_t objects[] = { UVERBS_OBJECT_QP, UVERBS_OBJECT_SRQ, UVERBS_OBJECT_WQ };
@@ -251,7 +251,7 @@ static void step_queue(void)
 
 static void step_drain(void)
 {
-	/* the consumer index may have any value by now */
+	/* step_scribble() may have written any value into the consumer indices: correct them */
 	drain(&ends[0]);
 	drain(&ends[1]);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Send requests of which one field is invalid: each opcode, each bit of the keys, and extreme
- * lengths and addresses.
+ * Send requests with one changed field: each opcode, each bit of the keys, and extreme lengths and
+ * addresses.
  *
  *   hostile_wqes DEVICE GID_INDEX
  */
@@ -36,7 +36,7 @@ static bool bad_opcode(uint64_t v)
 	return v > NHCA_WR_SEND_WITH_INV;
 }
 
-/* limit that the device has granted to the current pair */
+/* number of SGEs that the device has granted to the current pair */
 static uint32_t max_sges;
 
 static bool bad_sges(uint64_t v)

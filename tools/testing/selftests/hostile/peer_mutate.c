@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * peer_mutate: sends mutated packets of real connections during their traffic.
+ * peer_mutate: sends mutated copies of the packets of real connections, during their traffic.
  *
  *   peer_mutate -i NETDEV [-n COUNT] [-R PACKETS-A-SECOND] [-m MTU] [-6] [-w] [-k] [-r SEED]
  *
  * It runs on the host of one end of the connections, and uses the packets that this host sends from
- * NETDEV as templates. The program changes up to three things of a copy (bits, PSN, capability
- * bits, opcode, lengths, addresses, source port, QPN, P_Key, extended headers), corrects the ICRC
- * and the checksums in most cases, and sends the copy to the same destination. By default it acts
- * as an off-path attacker that knows addresses and QPNs but no PSN. The PSN is random, but never
- * within WINDOW of the PSN of the connection, because such a packet would count as a packet of the
- * connection. The program ends after COUNT packets or on SIGTERM.
+ * NETDEV as templates. The program changes up to three things of a copy (bits, capability bits,
+ * opcode, length, source address or port, QPN, P_Key, flags of the BTH, extended headers), sets the
+ * PSN, corrects the checksums and usually the ICRC, and sends the copy to the same IP address. By
+ * default it acts as an off-path attacker that knows addresses and QPNs but no PSN. The PSN is
+ * random, but never within WINDOW of the PSN of the connection, because such a packet would count
+ * as a packet of the connection. The program ends after COUNT packets or on SIGTERM.
  *
- *   -w	on-path attacker: the copies keep the PSNs of the captured packets
- *   -k	only capability bits and syndromes of acknowledgments
+ *   -w	on-path attacker: PSNs that are equal or close to those of the templates
+ *   -k	send only acknowledgments, with random capability bits and syndromes
  *   -6	only packets over IPv6
  */
 #define _GNU_SOURCE
@@ -45,7 +45,7 @@
 #define LARGEST		9600
 #define BATCH		32
 #define WINDOW		0x8000	/* PSNs on each side of the last PSN seen */
-#define FLOWS		4096	/* table of PSNs, by the low bits of the QPN */
+#define FLOWS		4096	/* entries of the table of PSNs, by the low bits of the QPN */
 #define NO_ICRC		8	/* capability bit: no ICRC, only a UDP checksum */
 /* source MAC address of packets sent by this program, which must not become templates */
 #define OWN_MAC		"\x02\x6e\x68\x63\x61\x66"
@@ -117,7 +117,7 @@ static size_t ip_size(const uint8_t *ip)
 	return *ip >> 4 == 6 ? 40 : 20;
 }
 
-/* Store the ICRC, for which fields that may change in the network count as ones. */
+/* Compute and store the ICRC, with ones in place of the fields that may change in the network. */
 static void icrc_put(uint8_t *ip, size_t size)
 {
 	size_t udp = ip_size(ip);
@@ -240,7 +240,7 @@ static void addresses(uint8_t *ip, size_t udp)
 {
 	switch (rnd() % 3) {
 	case 0:
-		/* an address of the same subnet */
+		/* another source address of the same subnet */
 		ip[udp == 20 ? 15 : 23] = rnd();
 		break;
 	case 1:
@@ -297,7 +297,7 @@ static void mutate(struct frame *f, const struct frame *from, size_t largest)
 	udp = ip_size(ip);
 	bth = ip + udp + UDP;
 	if (capabilities) {
-		/* an ACK or NAK with any PSN, from a sender that claims to be nhca */
+		/* an acknowledgment with a random syndrome and random capability bits */
 		size = udp + UDP + BTH + 4 + ICRC;
 		bth[0] = 0x11;
 		bth[1] &= 0xcf;

@@ -4,7 +4,7 @@
  *
  *   qp_target DEVICE GID_INDEX TCP_PORT [PEER]
  *
- * Serves one TCP connection.  The address of its other end is the peer of the QPs, unless the IPv4
+ * Serves one TCP connection.  The host at its other end is the peer of the QPs, unless the IPv4
  * address PEER is given.  A command is a line.  The answer is a line that begins with "ok", or says
  * what went wrong.
  *
@@ -20,7 +20,8 @@
  *   state INDEX		state of the QP
  *   close INDEX		destroy the QP
  *   poll			completions since the last poll, STATUS/OPCODE/BYTES each
- *   clean [all]		"ok" if no protected memory was written; all: no memory at all
+ *   clean [all]		"ok" if no memory except the writable region was written; with all:
+ *				if no region was written
  *   counters			counters of the device, NAME=VALUE each
  */
 #include <arpa/inet.h>

@@ -27,7 +27,6 @@ static uint64_t ns(void)
 	return t.tv_sec * 1000000000ULL + t.tv_nsec;
 }
 
-/* A SEND, which the other QP receives, and a READ, which has a response */
 static bool round_trip(struct pair *p)
 {
 	struct ibv_sge from = { (uintptr_t)p->a.buf, BYTES, p->a.mr->lkey };

@@ -4,9 +4,9 @@
  *
  *   slow_file FILE
  *
- * It mounts itself (FUSE) over FILE, which must exist, and which then has 4,096 bytes. The program
- * prints "mounted", and "read" each time that the kernel reads the file. When the program ends, the
- * waiting page faults fail.
+ * The program mounts itself (FUSE) over FILE, which must exist, and which then has 4,096 bytes. It
+ * prints "mounted", and "read" each time that the kernel reads the file. When the program ends,
+ * the waiting page faults fail.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -22,8 +22,8 @@ user() {
 	echo "setpriv --reuid $1 --regid $1 --clear-groups env GREEDY_GID=$gid GREEDY_FILE=$LIB_TMP/file"
 }
 
-# deferred_ready [CGROUP]: wait until the greedy user has created its QPs, move it out of the cgroup, and let it send.
-# The process is moved because it could not run in a full cgroup. Its QPs stay charged to the cgroup.
+# deferred_ready [CGROUP]: wait until the greedy user has created its QPs, move its process out of the cgroup, and let
+# the process send. In a full cgroup the process could not run. Its QPs stay charged to the cgroup.
 deferred_ready() {
 	local tries
 	for tries in $(seq $((300 * SLOWER))); do
@@ -35,7 +35,7 @@ deferred_ready() {
 }
 
 # greedy_begins KIND [CGROUP]: start a greedy user and wait until it has taken all that it can. TAKEN is then the
-# number that the user has taken, and REFUSED the error of the first refused request.
+# number that the user has taken, and REFUSED the error after which it stopped.
 greedy_begins() {
 	local tries
 	(
@@ -67,8 +67,8 @@ p99() {
 }
 
 # p99_check KIND ALONE_BEFORE BESIDE [ALONE_AFTER]: the round trips of another user beside a greedy user (BESIDE, ns)
-# must take at most P99_RATIO times as long as without the greedy user. The times without it are measured immediately
-# before and after, because the machine's speed changes during a test. The target of P99_RATIO is 2. The default of 10
+# must take at most P99_RATIO times as long as without the greedy user. The larger of the times before and after the
+# greedy user counts, because the machine's speed changes during a test. The target of P99_RATIO is 2. The default of 10
 # allows for other load on the machine.
 p99_check() {
 	local kind=$1 alone=$2 beside=$3 after=$4 name ratio
@@ -124,7 +124,7 @@ for kind in pds:1048 cqs:1048 qps:1048 srqs:65 ahs:1048 mrs:1048 mws:1048 xrcds:
 done
 echo 500 > $share
 
-# One user always has 16 channels with 1,024 writes of 60 KiB each in progress, and no limit refuses its packets.
+# One user always has 1,024 writes of 60 KiB in progress on each of 16 channels, and no limit refuses its packets.
 # The round trips of another user also use packets, and must get their share of the device. The program of the first
 # user never sleeps. So the round trips to compare with are measured beside a busy program that uses no device.
 quantum() {
@@ -155,7 +155,7 @@ out_of_buffer() {
 	cat "/sys/class/infiniband/$RDMA_DEV/ports/1/hw_counters/out_of_buffer"
 }
 
-# slow_begins: mount a file by FUSE whose page fault does not complete while the process SLOW runs
+# slow_begins: mount a FUSE file, on which page faults do not complete while the process SLOW runs
 slow_begins() {
 	local tries
 	modprobe -q fuse
@@ -213,7 +213,7 @@ else
 fi
 
 # memory KIND MOST: a user in a memory cgroup of 64 MiB must be refused or killed, with at most MOST objects. Another
-# user must get objects.
+# user, outside of the cgroup, must get objects.
 memory() {
 	local kind=$1 most=$2 alone beside name="$1: memory is charged to the memory cgroup of the user"
 	alone=$(p99)
