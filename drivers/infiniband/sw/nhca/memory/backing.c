@@ -18,7 +18,7 @@ struct ib_mr *nhca_mr_backed(struct nhca_dev *dev, struct ib_pd *pd, struct nhca
 {
 	struct nhca_mr *mr;
 
-	/* with an aligned @iova each page of addresses is one page of a block of the backing */
+	/* @iova is aligned, so that each page of addresses is a block of the backing */
 	if (!length || !PAGE_ALIGNED(iova) || iova + length - 1 < iova)
 		return ERR_PTR(-EINVAL);
 	mr = nhca_mr_alloc(dev, pd, access);

@@ -75,14 +75,15 @@ struct nhca_feed {
  *         It is called in the live section of @seg, and returns -EAGAIN: the function has called
  *         nhca_fault_begin(), so the owner waits; -EACCES: the region is being freed.
  * @placed: the owner has written @len bytes, which are in one page, to the segments that @seg has
- *         returned for them and this @op.  The bytes are those of a verified packet.  @end: these
+ *         returned for them and this @op.  The bytes are those of verified packets.  @end: these
  *         are the last bytes of the operation, or the last ones in this SGE.
  *         It is called in the live section of @seg, and returns 0; -EAGAIN: the backing has taken
  *         the segment back, so the owner must write the bytes again; -EACCES: the region is being
  *         freed, or @f is NULL.
- * @flush: writes to the disk all bytes of the region that were placed before.  @op names the FLUSH;
- *         the owner calls @flush for the same @op again after its wait.  @persistent: the bytes
- *         must also leave the cache of the disk.  @flush is NULL if a backing has nothing to write.
+ * @flush: writes to the disk the bytes of all operations that have ended before.  @op names the
+ *         FLUSH; the owner calls @flush for the same @op again after its wait.  @persistent: the
+ *         bytes must also leave the cache of the disk.  @flush is NULL if a backing has nothing to
+ *         write.
  *         It is called in the live section in which the key was checked, and returns 0; -EAGAIN:
  *         the function has called nhca_fault_begin(), so the owner waits; -EACCES: the region is
  *         being freed, or @f is NULL; -EIO: some bytes could not be written.

@@ -86,7 +86,7 @@ err_put:
 static int dmabuf_seg(struct nhca_mr *mr, u64 off, u32 max, bool write, struct nhca_seg *seg)
 {
 	seg->addr = mr->dmabuf->start + off;
-	/* segments end at page boundaries, as those of other regions do */
+	/* a segment ends at a page boundary, as in pinned memory of small pages */
 	seg->len = min_t(u64, max, PAGE_SIZE - offset_in_page(seg->addr));
 	return 0;
 }

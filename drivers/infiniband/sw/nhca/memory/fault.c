@@ -53,14 +53,14 @@ struct fault_want {
  * @work:        work item that faults @want in; has a reference while it is queued or runs
  * @ref:         one for the owner, one for @work, one for a wait of nhca_fault_begin() or
  *               nhca_fault_sync(), and one for each nhca_fault_get()
- * @lock:        protects all below; taken with BH disabled
+ * @lock:        protects all below, but of @feed only error and write_op; taken with BH disabled
  * @resume:      function of the owner; NULL after nhca_fault_free()
  * @arg:         argument of @resume
  * @busy:        @work waits for a worker or runs; or nhca_fault_begin() or nhca_fault_sync() has
  *               begun a wait, which nhca_fault_end() has not ended yet
  * @owner_waits: @resume must be called when @busy is cleared; false: the owner has canceled the
  *               request
- * @syncing:     the current wait is one of nhca_fault_sync()
+ * @syncing:     a wait of nhca_fault_sync() has begun, and lasts until @writes is 0
  * @flushed:     operation @feed.write_op is a FLUSH, and has ended
  * @writes:      number of calls of nhca_fault_write_begin() without nhca_fault_write_end()
  * @want:        the request; constant while the worker is queued or runs
@@ -69,12 +69,12 @@ struct fault_want {
  * @failed_mode: mode of this failed request
  * @failed_at:   time in jiffies at which this failed request has ended
  * @aborts:      number of times that the owner has given up all operations; written with @lock held
- * @feed:        position in a backing; @lock protects only error and write_op
+ * @feed:        position in a backing
  */
 struct nhca_fault {
 	struct nhca_faultq_work work;
 	refcount_t ref;
-	/* protects all below */
+	/* protects all below, but only a part of @feed */
 	spinlock_t lock;
 	void (*resume)(void *arg);
 	void *arg;
@@ -116,7 +116,7 @@ static void fault_work(struct work_struct *work)
 	nhca_faultq_end(nhca_odp_faultq(want.odp), NHCA_FAULTQ_AWAITED);
 
 	spin_lock_bh(&f->lock);
-	/* -EBUSY: the page tables changed during each attempt; the owner may try again any time */
+	/* -EBUSY: the page tables changed during each attempt, so the owner may try again now */
 	if (n < 0 && n != -EBUSY && f->owner_waits) {
 		f->failed_id = nhca_odp_id(want.odp);
 		f->failed_off = want.off;
@@ -315,7 +315,7 @@ int nhca_fault_sync(struct nhca_fault *f)
 	if (!f->writes) {
 		err = f->feed.error ? -EIO : 0;
 	} else {
-		/* an owner that already waits (@busy) calls this function again after that wait */
+		/* an owner that already waits (f->busy) calls this function again afterwards */
 		if (!f->busy) {
 			WRITE_ONCE(f->busy, true);
 			f->syncing = true;
@@ -328,10 +328,11 @@ int nhca_fault_sync(struct nhca_fault *f)
 }
 
 /*
- * Request bytes of a backing.  For a remote access, @it->left covers only one packet, and @ahead
- * covers the later bytes of the message.  For a local access @ahead is not used, because the later
- * bytes may belong to other SGEs.  For a local read @it->left already covers all bytes that the
- * message still needs from this SGE.
+ * Request bytes of a backing.  For a remote access, @it->left covers only the packets in progress,
+ * and @ahead covers the later bytes of the message.  For a local access @ahead is not used, because
+ * the later bytes may belong to other SGEs.  For a local read @it->left already covers all bytes
+ * that the message still needs from this SGE.
+ * Return: as nhca_iter_fault().
  */
 static int backing_want(const struct nhca_iter *it, u32 ahead, struct nhca_fault *f)
 {
@@ -347,7 +348,7 @@ int nhca_iter_fault(const struct nhca_iter *it, u32 ahead, struct nhca_fault *f)
 {
 	struct nhca_mr *mr = it->mr;
 
-	/* a caller without @f cannot wait, so it cannot use on-demand memory */
+	/* a caller without @f cannot wait for the bytes */
 	if (!f || WARN_ON_ONCE(!mr))
 		return -EACCES;
 	if (mr->kind == NHCA_MR_BACKED)

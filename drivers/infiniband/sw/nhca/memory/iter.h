@@ -197,9 +197,10 @@ static inline void nhca_iter_for(struct nhca_iter *it, struct nhca_fault *f, u64
  * For regions without a backing nothing happens.
  * Context: live section, that of nhca_iter_key().
  * Return: true if packets of the operation may refer to the pages: the region has a backing, and
- * @rkey is the key of the region, not of a window.  Only a deregistration, which waits for packets,
- * closes the key of such a region.  A window can be closed in softirq, which cannot wait for
- * packets, so packets of an operation through a window must have copies of the bytes.
+ * @rkey is the key of the region, not of a window.  Only deregistration and ibv_rereg_mr() close
+ * the key of such a region, and they wait for packets.  A window can be closed in softirq, which
+ * cannot wait for packets, so packets of an operation through a window must have copies of the
+ * bytes.
  */
 bool nhca_iter_ahead(const struct nhca_iter *it, u32 rkey);
 
@@ -373,8 +374,9 @@ int nhca_atomic_write(const struct nhca_key_user *key_user, u32 rkey, u64 va, u6
  * @op:       number of the FLUSH; the responder uses the same number when it tries again
  *
  * When the function has returned 0, other CPUs and devices see all bytes that this CPU has written,
- * or has seen another CPU write.  If the region has a backing, its placed bytes are on the disk;
- * with IB_ACCESS_FLUSH_PERSISTENT they have also left the cache of the disk.
+ * or has seen another CPU write.  If the region has a backing, the bytes of operations that have
+ * ended before are on the disk; with IB_ACCESS_FLUSH_PERSISTENT they have also left the cache of
+ * the disk.
  * Context: live section.
  * Return: 0; -EACCES: the key does not grant this access; -EAGAIN: @f waits for a disk; -EIO: the
  * disk could not write some bytes.

@@ -5,10 +5,10 @@
  *
  * Memory is registered once on a host, for a job, and is named by PVO.  Every device of the host
  * reaches this memory through the same tables, for every channel of that job and for no other
- * channel.  A channel checks the PVO of each packet separately and has no R_Key reference (rkm.h)
- * between packets.  So the code that closes a region has nothing to revoke: it removes the region
- * from the table of regions, and waits for the live sections that have begun before, and for the
- * packets that refer to pages of the region.
+ * channel.  A channel checks PVOs in the live section in which the bytes move, and has no R_Key
+ * reference (rkm.h) between live sections.  So the code that closes a region has nothing to revoke:
+ * it removes the region from the table of regions, and waits for the live sections that have begun
+ * before, and for the packets that refer to pages of the region.
  */
 #ifndef NHCA_JOB_H
 #define NHCA_JOB_H
@@ -84,7 +84,7 @@ void nhca_job_put(struct nhca_job *job);
 /**
  * struct nhca_job_mem - a region of job memory
  * @job:     its job; counted reference
- * @ref:     number of handles (open file descriptors, on one device or several)
+ * @ref:     number of handles of processes, on one device or several
  * @pvo:     PVO of the first byte
  * @length:  bytes; other bytes of the same pages cannot be accessed
  * @access:  IB_ACCESS_LOCAL_WRITE (READs of the job may place data here), _REMOTE_READ,
@@ -182,7 +182,7 @@ enum nhca_pvo_verdict {
  * nhca_pvo_check - check that a channel may move bytes of job memory
  * @job:    the job of the channel
  * @pvo:    the first byte
- * @len:    bytes of one packet; if 0, the function checks nothing, and sets @mem to NULL
+ * @len:    number of bytes; if 0, the function checks nothing, and sets @mem to NULL
  * @access: 0: the job reads the bytes; IB_ACCESS_LOCAL_WRITE: the job writes them; a remote right:
  *          a peer accesses them
  * @mem:    set to the region, or to NULL after an error; valid until the end of the live section
@@ -202,7 +202,7 @@ enum nhca_pvo_verdict nhca_pvo_check(const struct nhca_job *job, u64 pvo, u32 le
 int nhca_job_init(void);
 
 /**
- * nhca_job_exit - check that no job and region is left when the module is unloaded
+ * nhca_job_exit - free the tables when the module is unloaded; warns if a job or region is left
  * Context: process.
  */
 void nhca_job_exit(void);

@@ -22,9 +22,9 @@
  * waiting CPU reads the value with acquire.  So code after nhca_live_wait() sees all bytes that the
  * section moved.  The same is true for a section that ended just before the snapshot read seq.
  *
- * The snapshot reads the seq of all possible CPUs.  The seq of an offline CPU is even: preemption
- * or migration is disabled in a section, so a section ends on its CPU before the CPU goes offline.
- * So CPU hotplug needs no code here.
+ * The snapshot also reads the seq of offline CPUs.  Such a seq is even: preemption or migration is
+ * disabled in a section, so a section ends on its CPU before the CPU goes offline.  So CPU hotplug
+ * needs no code here.
  */
 #include <linux/bottom_half.h>
 #include <linux/bug.h>
@@ -129,7 +129,7 @@ void nhca_live_wait(void)
 	/* tell lockdep that this function waits for sections */
 	lock_map_acquire(&nhca_live_map);
 
-	/* a wait for this CPU's own section would never end */
+	/* the snapshot leaves out this CPU, because a wait for its own section would never end */
 	WARN_ON_ONCE(this_cpu_read(nhca_live.depth));
 	view = this_cpu_read(nhca_live.view);
 	if (nhca_live_snapshot(view, smp_processor_id()))

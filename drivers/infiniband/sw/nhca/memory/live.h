@@ -133,7 +133,10 @@ static inline void nhca_live_exit(void)
 	struct nhca_live *l = this_cpu_ptr(&nhca_live);
 
 	if (!--l->depth)
-		/* pairs with the acquires of nhca_live_snapshot() and nhca_live_left() */
+		/*
+		 * pairs with the acquires of nhca_live_snapshot() and nhca_live_left(), and with
+		 * that of live_wait_cpu() (PREEMPT_RT)
+		 */
 		smp_store_release(&l->seq, l->seq + 1);
 	nhca_live_unpin(l);
 	lock_map_release(&nhca_live_map);
@@ -147,7 +150,7 @@ static inline void nhca_live_exit(void)
  * begun before the snapshot has ended.  The function does not wait for later sections, with one
  * exception: with PREEMPT_RT a later section may take the lock of its CPU before the function does.
  * No section waits for the function.
- * The wait takes as long as the longest section: a copy of 64 KiB at most.
+ * The wait takes at most as long as the longest section, which copies at most 64 KiB.
  * Context: process or softirq; not in a live section.  The caller may hold any lock that no section
  * takes.
  */

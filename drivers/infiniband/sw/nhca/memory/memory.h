@@ -52,9 +52,10 @@ static inline struct nhca_pd *to_nhca_pd(struct ib_pd *ibpd)
  *          present and future
  * @length: bytes; with 0 the function does the same as nhca_mr_user()
  * Context: process, sleeps.
- * Return: the region; ERR_PTR: -EINVAL: a range wraps; or the region is all memory of the process,
- * but @iova is not 0 or @access has IB_ACCESS_HUGETLB; -EFAULT: the range is not in the part of the
- * address space that processes can use; -ENOMEM: no memory; or as nhca_mkey_add().
+ * Return: the region; ERR_PTR: -EINVAL: a range wraps or exceeds the address space; or the region
+ * is all memory of the process, but @iova is not 0 or @access has IB_ACCESS_HUGETLB; -EFAULT: the
+ * range is not in the part of the address space that processes can use; -ENOMEM: no memory; or as
+ * nhca_mkey_add().
  */
 struct ib_mr *nhca_mr_odp(struct nhca_dev *dev, struct ib_pd *pd, u64 start, u64 length,
 			  u64 iova, int access);
@@ -215,7 +216,7 @@ struct ib_mr *nhca_mr_dma(struct nhca_dev *dev, struct ib_pd *pd, int access);
  * nhca_mr_fast - make a region for fast registration, without a mapping and with its key closed
  * @dev:    the device
  * @pd:     protection domain
- * @max_sg: maximum number of elements that nhca_mr_fast_map() can map
+ * @max_sg: maximum number of pages, or with @gaps of elements, that nhca_mr_fast_map() can map
  * @gaps:   elements may begin and end anywhere, not only at page boundaries
  * Context: process, sleeps.
  * Return: the region; ERR_PTR: -ENOMEM: no memory; or as nhca_mkey_add() or nhca_range_alloc().
@@ -300,7 +301,7 @@ int nhca_mr_destroy(struct nhca_dev *dev, struct ib_mr *ibmr);
 /**
  * struct nhca_mw - a memory window
  * @ibmw:  the core's part
- * @mkey:  its key; while the key is open, the window counts in nhca_mr.windows of its region
+ * @mkey:  its key; while the key is open, nhca_mr.windows of its region counts the window
  * @by_qp: entry in nhca_key_user.windows of the QP that has bound it; private to memory/mw.c
  */
 struct nhca_mw {

@@ -17,7 +17,7 @@
 
 struct nhca_mr;
 
-/* remote rights; an access that needs none of these rights is local */
+/* remote rights except those of FLUSH, which no window can have */
 #define NHCA_REMOTE_ACCESS	(IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE | \
 				 IB_ACCESS_REMOTE_ATOMIC)
 

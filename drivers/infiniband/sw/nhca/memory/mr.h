@@ -43,7 +43,8 @@ enum nhca_mr_kind {
  * struct nhca_mr_ops - functions and properties of the regions that were registered in one way
  * @zcopy: packets may refer to the pages of the region.  @zcopy is false for memory that can be
  *         taken away while packets are in the network stack: by a local invalidate in softirq (fast
- *         registration), by the kernel (on-demand pages), or by an exporter (dma-bufs).
+ *         registration), or by the kernel (on-demand pages).  It is also false for dma-bufs, whose
+ *         memory may have no struct page.
  * @seg:   does the work of nhca_mr_seg() while the region's kind is not NHCA_MR_TCE; NULL if the
  *         kind is always NHCA_MR_TCE or NHCA_MR_BACKED.  It is called in a live section, and
  *         returns the same as nhca_mr_seg(); -EAGAIN: call @want.

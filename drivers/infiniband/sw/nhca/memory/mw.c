@@ -97,8 +97,8 @@ int nhca_mw_init(struct nhca_mw *mw, struct ib_pd *pd, enum ib_mw_type type)
 }
 
 /*
- * Close the key of a window and release its region.  mkey.mr is set while the window counts in
- * nhca_mr.windows of this region.
+ * Close the key of a window and release its region.  mkey.mr is set while nhca_mr.windows of this
+ * region counts the window.
  */
 static void mw_unbind(struct nhca_mw *mw)
 {
@@ -182,7 +182,7 @@ static int mw_check(const struct nhca_key_user *key_user, const struct nhca_mkey
 	lockdep_assert_held(&mk->lock);
 	if (wqe->mw.access & ~NHCA_MW_ACCESS)
 		return -EINVAL;
-	/* C10-72: QP, window and region must have one protection domain */
+	/* C10-72: QP and window must have one protection domain; mw_take() compares the region's */
 	if (mk->pd != key_user->pd)
 		return -EACCES;
 
