@@ -38,7 +38,7 @@ random() {
 	head -c "$2" /dev/urandom > "$1"
 }
 
-# wait_for SECONDS COMMAND...: wait until the command succeeds
+# wait_for SECONDS COMMAND...: wait up to SECONDS, times SLOWER, until the command succeeds
 wait_for() {
 	local deadline=$((SECONDS + $1 * SLOWER))
 	shift

@@ -318,7 +318,7 @@ static uint64_t take_bitmaps(int *error)
 	return taken;
 }
 
-/* Datagrams to QPs of this process, into a page that is not present: they wait for the page. */
+/* Send datagrams to QPs of this process, into a page whose fault does not complete. */
 static uint64_t take_deferred(int *error)
 {
 	static struct ibv_qp *qps[DEFER_QPS];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Common code of channel tests: a channel with its queues and memory, the data that the other side
- * needs about it, and functions that wait for completions and events.
+ * Common code of channel tests: a channel with its queues and memory, the data about it that the
+ * other side needs, and functions that wait for completions and events.
  */
 #ifndef CHANNELS_H
 #define CHANNELS_H
@@ -28,7 +28,7 @@ struct channel_sizes {
 	uint32_t rcxts;			/* rCxts of a channel, at most RCXTS_MAX */
 	uint32_t memory;		/* bytes of memory of a channel */
 	uint32_t send_wr;
-	uint32_t inline_data;		/* bytes that a work request has room for; 0: 256 */
+	uint32_t inline_data;		/* maximum bytes of inline data; 0: 256 */
 };
 
 /* Data about a channel that the other side needs */
@@ -45,7 +45,7 @@ struct channel {
 	struct nhcadv_qp_ex *dv;
 	struct nhcadv_job_mem *mem;
 	uint8_t *buf;
-	uint32_t tid;			/* last tid used, on all rCxts of both sides */
+	uint32_t tid;			/* last tid of transfer(), for all rCxts */
 	struct address here, there;
 	struct nhcadv_peer peer;
 };
@@ -60,7 +60,7 @@ struct done {
 extern struct channel_sizes channel_sizes;
 extern uint32_t job;
 
-/* The program recovers its device at any time, so a new channel may be in the error state. */
+/* True: the program recovers its device at any time, so a new channel may be in the error state. */
 extern bool recoveries;
 
 /* number of entries of each CQ of channels that are made from now on */
@@ -68,7 +68,7 @@ extern uint32_t cq_entries;
 
 struct ibv_qp *make_qp(struct ibv_cq *scq, struct ibv_cq *rcq, uint32_t of_job, uint32_t frames);
 
-/* Make a channel without rCxts and memory. */
+/* Make a channel without rCxts and without memory. */
 void channel_make(struct channel *c, uint32_t of_job, uint32_t frames);
 
 void channel_open(struct channel *c, uint32_t frames);
@@ -78,7 +78,7 @@ struct nhcadv_channel_info channel_info(struct channel *c);
 bool poll_done(struct ibv_cq_ex *cq, struct done *d);
 struct done wait_done(struct ibv_cq_ex *cq, const char *what);
 
-/* The next completion must be that of @wr_id, successful, and of kind @kind. */
+/* Wait for the next completion, which must be that of @wr_id, successful, and of kind @kind. */
 struct done expect(struct ibv_cq_ex *cq, enum nhcadv_wc_kind kind, uint64_t wr_id,
 		   const char *what);
 
@@ -94,7 +94,10 @@ void expect_nothing(struct ibv_cq_ex *cq, uint32_t ms, const char *what);
 const struct nhcadv_frame *expect_frame(struct channel *c, uint64_t cookie, uint32_t *index,
 					const char *what);
 
-/* The sum of two counters must rise by exactly @by since @before. */
+/*
+ * Wait until the sum of the counters @one and @or_other, or @one if they are the same, has risen by
+ * @by since @before.  The sum must not rise by more.
+ */
 void wait_count(struct channel *c, const struct nhcadv_channel_info *before,
 		enum nhcadv_channel_counter one, enum nhcadv_channel_counter or_other, uint64_t by,
 		const char *what);

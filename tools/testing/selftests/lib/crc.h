@@ -7,9 +7,9 @@
 #include <stdint.h>
 
 /*
- * Continue the CRC @crc with @size bytes. The first call gets ~0, and the result of the last call
- * is inverted. The first call computes a table, so it must return before other threads call this
- * function.
+ * Continue the CRC @crc with @size bytes. Begin a CRC with ~0, and invert the result for the last
+ * bytes. The first call in a process computes a table, so it must return before other threads call
+ * this function.
  */
 uint32_t crc_of(uint32_t crc, const uint8_t *p, size_t size);
 

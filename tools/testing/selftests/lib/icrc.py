@@ -153,7 +153,7 @@ def change(name, copy, cut):
     else:
         raise SystemExit("icrc: no packet of the capture is long enough")
     if cut:
-        # Set the lengths of IP and UDP to match, so that the only error is the short BTH.
+        # Set the lengths of IP and UDP to match the packet, whose BTH is too short.
         struct.pack_into("!H", data, udp + 4, 8 + 6)
         if data[network] >> 4 == 4:
             struct.pack_into("!H", data, network + 2, udp - network + 8 + 6)

@@ -8,7 +8,7 @@
  *	ok 3 - NAME # SKIP WHY
  *	1..3
  *
- * The plan is the last line, so a report without a plan is one of a program that ended too early.
+ * The plan is the last line, so a report without a plan is from a program that ended too early.
  * A line that begins with "# " is a note.  lib/ktap.sh takes over the results of a program, and
  * lib/ktap.py reads them.  One process at a time may print results.
  */
@@ -17,14 +17,14 @@
 
 /**
  * ktap_ok - print that a test has passed
- * @name: of the test, a format
+ * @name: format of the test's name
  */
 __attribute__((format(printf, 1, 2))) void ktap_ok(const char *name, ...);
 
 /**
  * ktap_notok - print that a test has failed
  * @why: what was wrong
- * @name: of the test, a format
+ * @name: format of the test's name
  */
 __attribute__((format(printf, 2, 3)))
 void ktap_notok(const char *why, const char *name, ...);
@@ -32,7 +32,7 @@ void ktap_notok(const char *why, const char *name, ...);
 /**
  * ktap_skip - print that a test could not run
  * @why: what is missing
- * @name: of the test, a format
+ * @name: format of the test's name
  */
 __attribute__((format(printf, 2, 3))) void ktap_skip(const char *why, const char *name, ...);
 

@@ -107,7 +107,7 @@ class _Reader:
         below = self.levels.pop() if len(self.levels) > 1 and self.levels[-1].depth > depth else None
         if self.levels and self.levels[-1].depth == depth:
             self._store(self.levels[-1], below, verdict, int(number), text)
-        # Otherwise the line is in no report, so it is text.
+        # A line that looks like a result, but is in no report, is ordinary text.
         self.reason = []
 
     def _store(self, level, below, verdict, number, text):

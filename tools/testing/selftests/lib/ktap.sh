@@ -15,8 +15,10 @@
 #   report COMMAND...				run a program that prints a KTAP report, and print its results
 #   report_file FILE [PREFIX]			print the results of a program whose output is in the file
 #   ktap_failed					true if a result was "not ok"
-#   ktap_mark | ktap_reset			begin an attempt; forget its results, which the script did not print
-#   ktap_end [STATUS]				print the plan and exit: with STATUS (0), or 1 after a "not ok"
+#   ktap_mark					begin an attempt, whose output the script does not print yet
+#   ktap_reset					forget the results since ktap_mark
+#   ktap_end [STATUS]				print the plan and exit with STATUS (default 0), but with 1 instead of
+#						0 if a result was "not ok"
 
 # A file with the numbers of results and of failures, because subshells also print results.
 KTAP_STATE=$(mktemp)
@@ -29,7 +31,7 @@ ktap_line() {
 	[ "$count" != 0 ] || echo "KTAP version 1"
 	count=$((count + 1))
 	echo "$count $((failed + $2))" > "$KTAP_STATE"
-	# The first " # " separates the name from the note.
+	# In a report the first " # " separates the name from the note, so the name must not contain " # ".
 	printf '%s %d - %s%s\n' "$1" $count "${name// # / - }" "${note:+ # $note}"
 }
 
@@ -45,7 +47,7 @@ skip() {
 	ktap_line ok 0 "$1" "SKIP ${2:-}"
 }
 
-# ktap_complete COUNT PLAN: print what is wrong with a report
+# ktap_complete COUNT PLAN: print what is wrong with a report of COUNT results; nothing if it is complete
 ktap_complete() {
 	if [ -z "$2" ]; then
 		echo "it ended before its plan, after $1 results"
@@ -84,7 +86,7 @@ ktap_take() {
 		fi
 	done
 	why=${why:-$(ktap_complete "$count" "$plan")}
-	# After a failure a program may end early.
+	# A program may end early after a failure, so then an incomplete report is no further failure.
 	[ -z "$why" ] || [ -n "$bad" ] || notok "${2:-}$1: the report is complete" "$why"
 	[ -z "$why$bad" ]
 }

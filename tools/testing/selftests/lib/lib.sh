@@ -4,9 +4,10 @@
 #
 #   ok, notok, skip, report, report_file	print results as a KTAP report: see ktap.sh
 #   run NAME COMMAND...				print ok if the command succeeds, else notok with its last lines
-#   pair NAME SERVER CLIENT [SECONDS]		run SERVER on node 1 and CLIENT on node 2 (or on the only node)
+#   pair NAME SERVER CLIENT [SECONDS]		run SERVER on node 1 and CLIENT on node 2 (or both on the only node)
 #   gid_index [IP]				print the index of the RoCEv2 GID of this node's address, or of IP
-#   leak_snapshot / leak_check NAME		check that slab objects and module references have not grown in between
+#   leak_snapshot / leak_check NAME		check that the driver has no more slab objects than at the snapshot, and
+#						the same number of module references
 #   barrier [NAME] [SECONDS]			wait until every node has called it (a command of the lab)
 #
 # A script that printed a "not ok" exits with status 1, even if its last command succeeded.
@@ -15,7 +16,7 @@
 
 # where the test programs in Python find the modules that they share
 export PYTHONPATH=$LAB_SRC/selftests/lib
-# factor on all time limits, for kernels with checkers
+# factor on time limits, for kernels with checkers
 SLOWER=${SLOWER:-1}
 RUN_TIMEOUT=${RUN_TIMEOUT:-60}
 PAIR_TIMEOUT=${PAIR_TIMEOUT:-60}
@@ -141,7 +142,7 @@ server_finish() {
 		sleep 0.1
 	done
 	if kill -0 $SERVER 2> /dev/null; then
-		# Use the builtins kill and wait, so that bash does not report the death of its job.
+		# Call wait after kill, so that bash does not print that its job was killed.
 		kill -KILL -- -$SERVER
 		wait $SERVER 2> /dev/null
 		pkill -KILL -s $SERVER
@@ -177,7 +178,7 @@ pair() {
 	LIB_PAIRS=$((LIB_PAIRS + 1))
 	flag=$LAB_CTL/pair.$LIB_PAIRS
 	if [ "$NODE" = 1 ]; then
-		# The server first waits for its client, which may start up to 30 s later.
+		# Allow the server 30 s more, because its client may start that much later.
 		if ! server_start "$server" $((limit + 30)); then
 			: > "$flag.server"
 			notok "$name" "the server ended before its client came"
@@ -233,7 +234,7 @@ leak_seen() {
 
 leak_check() {
 	local tries
-	# RCU and work items free objects a little later, so try for 10 s.
+	# RCU and work items free objects with a delay, so try for 10 s.
 	for tries in $(seq 50); do
 		leak_state > "$LIB_TMP/leaks.now"
 		leak_seen || {

@@ -9,8 +9,9 @@ import subprocess
 
 HERE = pathlib.Path(__file__).resolve().parent
 
-# In place of node.sh's memory_state(): at its call number n, kmalloc-96, whose slabs have 42 objects, has as many
-# objects in use as the expression NOW of n says. now() sets the expression and starts n at 0 again.
+# This memory_state() replaces that of node.sh. It prints only one slab cache, kmalloc-96, whose slabs have 42 objects.
+# The number of objects in use is the value of the expression NOW, in which n is the number of calls before this one.
+# now() sets NOW and resets n to 0.
 STUB = """
 . "$LAB_SRC/selftests/lib/lib.sh"
 . "$LAB_SRC/selftests/lib/node.sh"

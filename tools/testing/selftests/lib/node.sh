@@ -11,9 +11,9 @@
 #   reload NAME RESOURCES	check that $RDMA_DEV has these resources, then reload the module and add the device
 #			again; print notok if a step fails
 #   resources DEV			print the numbers of QPs, CQs, MRs, PDs, contexts ... as `rdma res show`
-#   memory_mark / memory_check NAME OBJECTS	check that no slab cache has grown by more than OBJECTS, and that the
-#					numbers of pinned pages, vmalloc areas and module references have not
-#					grown
+#   memory_mark / memory_check NAME OBJECTS	check that no slab cache of the driver or of kmalloc() has grown by
+#					more than OBJECTS (plus one slab for each CPU), and that the numbers of
+#					pinned pages, vmalloc areas and module references have not grown
 #   kmemleak_mark / kmemleak_check NAME	check that kmemleak finds no leak, if the kernel has kmemleak
 #   tasks_check NAME			check that no task hangs in the kernel
 #   log_mark / log_has REGEX		search the kernel log since the mark
@@ -173,7 +173,7 @@ memory_mark() {
 memory_grown() {
 	local trackers=0
 	# A kernel that tracks references to netdevs and namespaces keeps released trackers for a while: at most
-	# two times 128 for each netdev and namespace (lib/ref_tracker.c), of 28 bytes each, in kmalloc-32.
+	# two times 128 for each netdev and namespace (lib/ref_tracker.c), in kmalloc-32.
 	[ -d /sys/kernel/debug/ref_tracker ] && trackers=1024
 	awk -v bound="$1" -v cpus="$(nproc)" -v trackers=$trackers 'NR == FNR { was[$1] = $2; next }
 		{ limit = $3 ? bound + $3 * cpus : 0 }
@@ -187,8 +187,8 @@ memory_modules() {
 	lsmod | awk 'NR > 1 { print $1 }' | sort | comm -13 "$LIB_TMP/modules" - | paste -sd' '
 }
 
-# Objects are freed later (see memory_mark()). So if there are too many objects, wait while their number falls: until it
-# has not fallen for 20 s, for three minutes at most. The number of leaked objects does not fall.
+# Some objects are freed with a delay (see memory_mark()). So if there are too many objects, wait until their number has
+# not fallen for 20 s, for three minutes at most. The number of leaked objects does not fall.
 memory_check() {
 	local tries grown excess least='' calm=0 modules
 	for tries in $(seq 180); do
@@ -202,7 +202,7 @@ memory_check() {
 			calm=0
 		fi
 		[ $calm -lt 20 ] || break
-		# memory_shrink() raises the excess for a few seconds.
+		# memory_shrink() raises the excess for a few seconds, so do not compare with the excess before it.
 		[ "$tries" != 1 ] || { memory_shrink; least=; }
 		sleep 1
 	done
@@ -234,8 +234,8 @@ kmemleak_check() {
 }
 
 # Print pid, state and name of tasks in state D, but not the wait channel. To find the wait channel, user-mode Linux
-# reads the stack of the task, and KASAN reports this as an error of the kernel. tasks_check reads it only for tasks
-# that hang.
+# reads the stack of the task, and KASAN reports this as an error of the kernel. tasks_check reads the wait channel of
+# tasks that hang.
 hung_tasks() {
 	ps -eo pid=,stat=,comm= | awk '$2 ~ /^D/'
 }

@@ -280,6 +280,6 @@ long differs(const uint8_t *p, size_t size, uint8_t byte)
 		return -1;
 	for (i = 0; i < size && p[i] == byte; i++)
 		;
-	/* the byte has changed since memcmp() read it */
+	/* if all bytes are right now, one of them has changed since memcmp() read it */
 	return i < size ? (long)i : (long)size - 1;
 }

@@ -81,7 +81,7 @@ void hear(void *other, size_t size);
 void exchange(const void *ours, void *other, size_t size);
 void meet(uint32_t where);
 
-/* Return: true if the other side has ended. */
+/* Return: true if the other side has closed its socket. */
 bool abandoned(void);
 
 /*
@@ -100,7 +100,7 @@ void qp_init(struct ibv_qp *qp);
 /* Move an RC or UC queue pair from INIT to RTS. */
 void qp_connect(struct ibv_qp *qp, uint32_t peer_qpn, uint32_t rq_psn, uint32_t sq_psn);
 
-/* Move a queue pair from any state over RESET to INIT, which discards its receives. */
+/* Move a queue pair from any state to RESET, which discards its receives, and then to INIT. */
 void qp_again(struct ibv_qp *qp);
 
 /* Spin for the next completion, for tests that must react to it immediately. */

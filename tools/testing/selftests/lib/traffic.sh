@@ -33,8 +33,8 @@ perf() {
 	pair "$PREFIX$tool $*" "$command" "$command $IP_1"
 }
 
-# Like perf, connected by rdma_cm. perftest connects twice. cm_order.so lets the client wait until the server listens
-# for the respective connection.
+# Like perf, but connected by rdma_cm. perftest makes two connections. cm_order.so makes the client wait, before each of
+# them, until the server listens.
 perf_cm() {
 	local PERF_ENV="LD_PRELOAD=/usr/local/bin/cm_order.so CM_ORDER=$LAB_CTL/cm.$((TRAFFIC_PORT + 1))"
 	perf "$@" -R

@@ -40,14 +40,14 @@
 struct device {
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
-	struct ibv_pd *domain;	/* parent domain for CQs, which is also @pd; or NULL */
+	struct ibv_pd *domain;	/* parent domain of CQs, or NULL; if set, @pd is the same */
 	struct ibv_device_attr_ex attr;
 	struct ibv_port_attr port;
 	union ibv_gid gid;
 	int gid_index;
 	bool ipv4;
-	bool nhca;		/* for nhca a missing feature is a failure, not a skip */
-	bool stamps;		/* its CQEs can have timestamps */
+	bool nhca;		/* a device of nhca: a missing feature is a failure, not a skip */
+	bool stamps;		/* CQEs of the device can have timestamps */
 };
 
 /* One end: a queue pair, its CQ and memory */
@@ -103,7 +103,7 @@ struct completion {
 		return fail(__VA_ARGS__);	\
 } while (0)
 
-/* Fail the test if a verb does not return 0 but an errno, or -1 with errno */
+/* Fail the test if a verb returns an errno, or -1 with errno */
 #define VERB(call) do {								\
 	int verb_ret = (call);							\
 	if (verb_ret)								\
@@ -128,7 +128,10 @@ extern bool skipped;
 __attribute__((format(printf, 1, 2)))
 bool fail(const char *fmt, ...);
 
-/* A feature that other devices may lack: `return missing(...)` */
+/*
+ * Store the reason that a feature is missing: `return missing(...)`.  The test fails for nhca, and
+ * is skipped for other devices, which may lack the feature.
+ */
 bool missing(const char *what);
 
 uint64_t clock_ns(clockid_t clock);
@@ -155,7 +158,7 @@ bool poll_one(struct ibv_cq_ex *cq, struct completion *c);
 
 bool wait_any(struct ibv_cq_ex *cq, struct completion *c);
 
-/* Wait for the next completion, which must be that of @wr_id and successful. */
+/* Wait for the next completion, which must be that of @wr_id, with @opcode, and successful. */
 bool wait_for(struct ibv_cq_ex *cq, uint64_t wr_id, enum ibv_wc_opcode opcode,
 	      struct completion *c);
 
