@@ -6,10 +6,11 @@
  *   cm_churn -s [-p PORT] -n N ADDRESS		serves N connections, then ends
  *   cm_churn [-p PORT] [-t THREADS] -n N ADDRESS	opens N, THREADS at a time
  *
- * Over each connection the client sends a pattern, which the server checks.  The
- * server writes another pattern into the client's memory with RDMA WRITE, and
- * then sends a SEND.  The client checks the pattern.  Connections end in one of
- * the ways of enum ending, in turn.  Exit status 0: all of it succeeded.
+ * The server rejects every fourth connection.  Over each other connection the
+ * client sends a pattern, which the server checks.  The server writes another
+ * pattern into the client's memory with RDMA WRITE, and then sends a SEND.  The
+ * client checks the pattern.  The number of a connection determines in which of
+ * the ways of enum ending it ends.  Exit status 0: all connections succeeded.
  */
 #include <errno.h>
 #include <getopt.h>

@@ -50,7 +50,7 @@ pingpong() {
 }
 # ---- end of the recipe
 
-# Debian limits locked memory to 8 MiB. The lab sets no limit.
+# Limit locked memory to 8 MiB as Debian does, because the lab sets no limit.
 ulimit -l 8192
 setup > "$LIB_TMP/setup" 2>&1 || show_tail "$LIB_TMP/setup"
 for space in red blue; do
@@ -118,8 +118,8 @@ step() {
 }
 
 # Pack an archive as `make prebuilt` does, and remove the installed files, so that setup-nhca has only the archive. With
-# umask 077 the archive has /usr and other existing directories with mode 700: unpacking it must not change the modes of
-# these directories (modes below).
+# umask 077 the archive has /usr and other existing directories with mode 700: unpacking the archive must not change the
+# modes of these directories.
 pack() {
 	local root=$LIB_TMP/root module library release tool
 	umask 077
@@ -142,7 +142,7 @@ modes() {
 	stat -c %a / /usr /usr/lib /usr/lib/modules | paste -sd' '
 }
 
-# damaged: setup-nhca does not install the first half of an archive
+# damaged: true if setup-nhca refuses an archive of which only the first half is there
 damaged() {
 	local file
 	file=nhca-$(uname -r)-$(uname -m).tar.gz

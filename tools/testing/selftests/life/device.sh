@@ -39,7 +39,7 @@ clean() {
 	done
 }
 
-# Each test creates its own netdevs, so that a failed test does not affect the next.
+# Most tests create netdevs of their own, so that a failed test does not affect the next.
 veth() {
 	ip link add "$1" type veth peer name "$1p" && ip link set "$1" up && ip link set "$1p" up
 }
@@ -87,7 +87,7 @@ gone_gid() {
 	has_gid "$1" "$2" || echo gone
 }
 
-# beside_said YES|NO OPTIONS...: add a device beside a fake adapter, and look for the warning
+# beside_said YES|NO OPTIONS...: add a device on the netdev of a fake adapter, with a warning (YES) or without (NO)
 beside_said() {
 	local wanted=$1 said=NO
 	shift
@@ -99,8 +99,9 @@ beside_said() {
 	[ $said = "$wanted" ] || echo "with '$*' the warning is there: $said" && [ $said = "$wanted" ]
 }
 
-# Drivers of adapters report their netdev to the core in one of two ways: there must be a warning for both. An iWARP
-# device receives no RoCE packets, so there must be no warning for it.
+# Some drivers of adapters report their netdev to the RDMA core. Others (mlx4) do not, and only have the same parent
+# device as the netdev. There must be a warning for both. An iWARP device receives no RoCE packets, so there must be no
+# warning for an iWARP device.
 beside_adapter() {
 	local status
 	rdma link del "$RDMA_DEV" || return
@@ -168,7 +169,7 @@ node_guid() {
 	cat "/sys/class/infiniband/$1/node_guid"
 }
 
-# Netdevs that share a MAC address have devices with different GUIDs.
+# Devices on netdevs that share a MAC address must have different GUIDs.
 guids() {
 	local guids netdev
 	modprobe ipvlan && modprobe macvlan || return
@@ -250,7 +251,7 @@ born_down() {
 mtu() {
 	local pair
 	veth mt && device_add nhca_mt mt || return
-	# Each pair is MTU of the netdev : path MTU. The headers take at least 70 bytes of the netdev's MTU.
+	# Each pair is MTU of the netdev : path MTU. iboe_get_mtu() of the core reserves 96 bytes for headers.
 	for pair in 1500:1024 4200:4096 9000:4096 2200:2048 4000:2048 700:512 400:256; do
 		ip link set mt mtu "${pair%:*}"
 		becomes "${pair#*:}" active_mtu nhca_mt || return
@@ -300,7 +301,8 @@ gid0() {
 	log_has 'GID 0 is the link-local address fe80::.*, which gz does not have'
 }
 
-# When a macvlan moves to another namespace, the device cannot reach its addresses, so there must be no GIDs for them.
+# When a macvlan moves to another namespace, the device on its lower netdev cannot use the macvlan's addresses any more,
+# so there must be no GIDs for them.
 foreign_gids() {
 	modprobe macvlan || return
 	veth low && device_add nhca_low low && ip netns add ns_mvl || return
@@ -372,7 +374,7 @@ has_gid_status() {
 	echo $?
 }
 
-# Netdevs without MAC addresses. Nobody has opened the tun netdev, so its port is down.
+# Netdevs without MAC addresses. No program is attached to the tun netdev, so its port is down.
 no_mac() {
 	modprobe tun && ip tuntap add nm_tun mode tun && ip link set nm_tun up || return
 	ip addr add 10.100.0.1/24 dev nm_tun

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * fail_nth: each verb, each change of a device and a connection of rdma_cm, repeated so that each
- * allocation that the kernel makes in it fails once.
+ * fail_nth: repeats verbs, changes of a device and a connection of rdma_cm, so that each allocation
+ * that the kernel makes in a call fails once.
  *
  *   fail_nth [-D | -K KVERBS.ko | -M NHCA.ko] [-s STRIDE] [PART-OF-A-NAME]
  *
- * -D: only creation and removal of devices.  -K: only fast regions of a kernel consumer, which the
- * module kverbs is.  -M: only the driver's init function; the driver must not be loaded.  -K and -M
- * need the module fail_init.  -s: fail only every STRIDE-th allocation (1).
+ * -D: only creation and removal of devices.  -K: only fast regions of a kernel consumer, the module
+ * kverbs.  -M: only the driver's init function; the driver must not be loaded.  -K and -M need the
+ * module fail_init.  -s: fail only every STRIDE-th allocation (1).
  *
- * A call must return an error or succeed.  The test undoes what a call has done.  In the end the
- * call must succeed without an injected failure.  Data is moved between queue pairs of this
- * process; RC must deliver all of it.  Allocations in softirqs are not failed; fail_slab.sh
- * does that.
+ * A call must succeed, or return an error that means a lack of memory.  The test undoes what a call
+ * has done.  In the end the call must succeed without an injected failure.  Data is moved between
+ * queue pairs of this process; RC must deliver all of it.  Allocations in softirqs fail only in
+ * fail_slab.sh.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -62,7 +62,7 @@ static struct ibv_wq *a_wq;
 static struct ibv_rwq_ind_table *a_table;
 static struct ibv_flow *a_flow;
 static struct nhcadv_job_mem *a_mem;
-static struct ibv_cq *cq;	/* CQ of all queue pairs of the tests */
+static struct ibv_cq *cq;	/* for objects that need one; struct pair and chan have their own */
 static struct ibv_qp *raw_qp, *ud_qp;
 static struct ibv_xrcd *xrcd;
 static struct ibv_wq *wq;
@@ -366,7 +366,7 @@ static int frame_send(void)
 
 static int frame_drop(void) { return qp_drop() ?: mr_drop(); }
 
-/* If an allocation of the requester fails, it retries, so the frame must be sent within 3 s. */
+/* If an allocation fails, the requester retries, so the frame must be sent within 3 s. */
 static int frame_ended(void)
 {
 	struct ibv_wc wc;
@@ -498,7 +498,7 @@ static int odp_write(void) { return data_of(&odp, IBV_WR_RDMA_WRITE, SIZE / 2, 0
 static int odp_read(void) { return data_of(&odp, IBV_WR_RDMA_READ, SIZE / 2, 0); }
 static int odp_send(void) { return data_of(&odp, IBV_WR_SEND, SIZE / 2, 0); }
 
-/* 1 while a receive is posted: it stays posted if a failed allocation has lost the datagram. */
+/* 1 while a receive is posted; the receive stays posted if a datagram is lost */
 static int ud_waiting;
 
 static int ud_prepare(void)
@@ -633,8 +633,8 @@ static struct chan_seen chan_wait(struct chan *c, struct ibv_cq_ex *q, enum nhca
 	struct chan_seen seen = {};
 
 	/*
-	 * Wait 5 s for both completions.  If an allocation was failed, the transfer may be lost:
-	 * then wait only 200 ms after the completion of the request.
+	 * Wait up to 5 s for both completions.  If an allocation was failed, the transfer may be
+	 * lost: then return as soon as the request is complete and 200 ms have passed.
 	 */
 	while ((!seen.local || !seen.done) &&
 	       now - begun < (injected && seen.local ? 200000000ULL : 5000000000ULL)) {
@@ -838,7 +838,10 @@ static int link_refused(void) { return link_there() ? EEXIST : 0; }
 static struct rdma_event_channel *cm_events;
 static struct sockaddr_in cm_addr = { .sin_family = AF_INET };
 
-/* The next event must be of @type.  A message lost for lack of memory is not resent: wait 3 s. */
+/*
+ * The next event must be of @type, within 3 s.  A CM message that was lost for lack of memory is
+ * resent only after more than 4 s, or never, so this function then returns ENOMEM.
+ */
 static int cm_wait(enum rdma_cm_event_type type, struct rdma_cm_id **id)
 {
 	struct pollfd fd = { .fd = cm_events->fd, .events = POLLIN };

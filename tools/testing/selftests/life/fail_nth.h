@@ -10,8 +10,8 @@
 #include "verbs_test.h"
 
 /*
- * One call.  The functions return 0 or an errno.  All except @call run without injected failures
- * and must return 0; they may be NULL.
+ * One call.  The functions return 0, an errno, or -1 after fail().  All except @call run without
+ * injected failures and must return 0; they may be NULL.
  */
 struct step {
 	const char *name;

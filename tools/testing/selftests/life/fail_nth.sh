@@ -10,7 +10,7 @@
 . "$LAB_SRC/selftests/lib/node.sh"
 . "$LAB_SRC/selftests/life/fail_sites.sh"
 
-# modinfo does not find the modules that --modules adds.
+# Use modprobe, because modinfo does not find the modules that --modules adds.
 module_file() {
 	modprobe --show-depends "$1" | sed -n "s/.*insmod \([^ ]*\/$1\.ko\).*/\1/p"
 }
@@ -22,13 +22,13 @@ ip link add nth0 type dummy && ip link set nth0 up && ip addr add 10.99.0.1/24 d
 # The first run makes allocations that stay, such as caches, so it comes before memory_mark.
 fail_nth "an RC QP" > "$LIB_TMP/warm" || show_tail "$LIB_TMP/warm"
 before=$(resources "$RDMA_DEV")
-# sites_begin() allocates memory for histograms, so take the reference after it.
+# sites_begin allocates memory for histograms, so it also comes before memory_mark.
 sites_begin
 memory_mark
 kmemleak_mark
 report fail_nth
-# On this kernel the creation and removal of a device takes a second and thousands of allocations, so fail only every
-# STRIDE-th allocation.
+# On this kernel the creation and removal of a device take a second and make thousands of allocations, so fail only
+# every STRIDE-th allocation.
 report fail_nth -D -s "${STRIDE:-499}"
 # The checkers of this kernel also allocate memory, and not always at the same place. So one pass misses some
 # allocations of the driver.
@@ -44,7 +44,7 @@ run "ibv_rc_pingpong passes afterwards" bash -c "ibv_rc_pingpong -d $RDMA_DEV -g
 if module_remove; then
 	ok "the module unloads at the end"
 	report fail_nth -M "$(module_file "$DRIVER_MODULE")"
-	# kmemleak finds no leaked slab cache, because the kernel has a list of all of them.
+	# kmemleak does not find a leaked slab cache, because the kernel has a list of all slab caches.
 	run "no slab cache of the driver remains" bash -c '! grep ^nhca /proc/slabinfo'
 else
 	notok "the module unloads at the end"

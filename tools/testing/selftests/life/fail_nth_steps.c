@@ -7,7 +7,7 @@ const char *nth_path = "/proc/thread-self/fail-nth";
 static int nth_fd = -1;
 bool injected;
 
-/* Allocations that were failed in all steps */
+/* Number of allocations that were failed, in all steps */
 static unsigned int nth_total;
 
 unsigned int stride = 1;
@@ -21,8 +21,8 @@ bool nth_arm(unsigned int n)
 }
 
 /*
- * Set injected. The kernel decrements the number in the file; 0 means that the allocation has
- * failed.
+ * Stop failing allocations, and set injected. The kernel decrements the number in the file; 0 means
+ * that the allocation has failed.
  */
 bool nth_disarm(void)
 {
@@ -119,7 +119,7 @@ static bool nth_step(const struct step *s)
 	injected = false;
 	if (!nth_aside(s->succeeded, "after the last call", 0))
 		return false;
-	/* Both may be 0, because some destroy verbs allocate nothing. */
+	/* The sum may be 0, because some destroy verbs allocate nothing. */
 	nth_total += failures + survived;
 	printf("#   %s: %u allocations, of which %u failed the call%s\n", s->name, failures + survived,
 	       failures, text);

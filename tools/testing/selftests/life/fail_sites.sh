@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # Make allocations fail and count them for each function of the driver: . "$LAB_SRC/selftests/life/fail_sites.sh"
 #
-#   faults_choose		select atomic allocations of the driver and of the network stack as those that can fail
+#   faults_choose	select the allocations that can fail: atomic ones, of pages or from slab caches of the data path
 #   faults_percent S P	S percent of the slab allocations and P percent of the page allocations fail; no effect on a
 #			kernel without fault injection
 #   sites_begin		count failed allocations and all allocations for each call stack

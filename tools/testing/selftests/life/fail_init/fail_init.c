@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * fail_init: fails one allocation of the init function of the next module, for fail_nth.
+ * fail_init: fails one allocation in the init function of the next module, for fail_nth.
  *
  * /proc/thread-self/fail-nth would also count the thousands of allocations that the kernel makes
  * before it calls the init function.  Their number changes from load to load, so some allocations
