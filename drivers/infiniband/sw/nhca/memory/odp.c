@@ -3,12 +3,12 @@
  * On-demand paging.
  *
  * A region consists of chunks of address space, each as large as the memory that one page table of
- * the lowest level maps.  A chunk is made when it is first accessed.  Each chunk has its own range
- * of TCEs and its own interval notifier.  A chunk that has lost its last page is freed after about
- * 1 s or less.  So a region may be as large as the address space (an implicit region is), and only
- * the part in use needs memory.  This file does not use the core's ib_umem_odp, which needs 8 to 16
- * bytes for each page that may be accessed.  The TCEs are the only list of pages here, and the
- * driver itself records which pages are dirty.
+ * the lowest level maps.  A chunk is made by the first fault in it (nhca_odp_fault()).  Each chunk
+ * has its own range of TCEs and its own interval notifier.  A chunk that has lost its last page is
+ * freed after about 1 s or less.  So a region may be as large as the address space (an implicit
+ * region is), and only the part in use needs memory.  This file does not use the core's
+ * ib_umem_odp, which needs 8 to 16 bytes for each page that may be accessed.  The TCEs are the only
+ * list of pages here, and odp_chunk.writable records which pages may be dirty.
  *
  * The driver takes no references on the pages.  The kernel calls the notifier before it takes pages
  * away.  When the notifier returns, no TCE maps these pages, and the live sections that had found
@@ -58,7 +58,7 @@
  * @faultq:     the queue of its page faults; counted reference
  * @start:      address of the region's first byte in the process
  * @length:     bytes; with @start it does not wrap
- * @writable:   the region has a right to write; written while its key is closed; READ_ONCE()
+ * @writable:   the region permits writes; written while its key is closed; READ_ONCE()
  * @owner:      owner of its TCEs, and a reference to its user; written under @lock
  * @first:      number of the chunk that contains @start
  * @chunks:     chunks, by their number minus @first; written under @lock
@@ -308,7 +308,7 @@ static void odp_reap(struct work_struct *work)
 	mutex_lock(&odp->lock);
 	xa_for_each_marked(&odp->chunks, index, chunk, ODP_EMPTY) {
 		xa_clear_mark(&odp->chunks, index, ODP_EMPTY);
-		/* only a fault adds pages, and each fault in progress counts in users */
+		/* only a fault adds pages, and users counts each fault in progress */
 		if (!chunk->users && !READ_ONCE(chunk->present))
 			chunk_destroy(chunk);
 		cond_resched();
@@ -406,7 +406,7 @@ static s64 chunk_fault(struct odp_chunk *chunk, unsigned long va, unsigned long 
 		next = min(PAGE_ALIGN(end), at + ODP_BATCH * PAGE_SIZE);
 		err = chunk_fault_batch(chunk, at, next, mode);
 		if (err && next - at > PAGE_SIZE) {
-			/* one of the pages has failed: try only the first page */
+			/* one of the pages may have failed: try only the first page */
 			next = at + PAGE_SIZE;
 			err = chunk_fault_batch(chunk, at, next, mode);
 		}
@@ -602,7 +602,7 @@ struct ib_mr *nhca_mr_odp(struct nhca_dev *dev, struct ib_pd *pd, u64 start, u64
 	if (access & IB_ZERO_BASED)
 		iova = 0;
 	if (implicit) {
-		/* an implicit region must have the same addresses as the process */
+		/* an implicit region has the process's addresses, and pages of any size */
 		if (iova || (access & IB_ACCESS_HUGETLB))
 			return ERR_PTR(-EINVAL);
 		length = U64_MAX;
@@ -638,7 +638,7 @@ struct ib_mr *nhca_mr_odp(struct nhca_dev *dev, struct ib_pd *pd, u64 start, u64
 }
 
 /*
- * Find the on-demand region of @lkey, if it contains the bytes @va to @va + @len - 1.
+ * Find the on-demand region of @lkey, if it contains the bytes @va to @va + @len - 1, and set @off.
  * Return: a counted reference, or ERR_PTR as nhca_mr_prefetch().
  */
 static struct nhca_odp *odp_of_key(struct ib_pd *pd, u32 lkey, u64 va, u64 len, bool write,

@@ -38,9 +38,10 @@ enum nhca_odp_mode {
  * Context: process, sleeps as long as the page faults take.
  * Return: number of bytes from @off on that were handled, at least 1; -EFAULT: @len is 0, @off is
  * outside the region, no memory is mapped at this address of the process, the process has exited,
- * or the memory does not permit this access; -EBUSY: the kernel has changed the page tables during
- * each attempt, for HMM_RANGE_DEFAULT_TIMEOUT ms; -EINTR: a signal is pending; -ENOENT: the region
- * was deregistered during the fault; -ENOMEM: no memory; or as nhca_range_alloc().
+ * or the memory does not permit this access or is that of a PCI device; -EBUSY: the kernel has
+ * changed the page tables during each attempt, for HMM_RANGE_DEFAULT_TIMEOUT ms; -EINTR: a signal
+ * is pending; -ENOENT: the region was deregistered during the fault; -ENOMEM: no memory; or as
+ * nhca_range_alloc().
  */
 s64 nhca_odp_fault(struct nhca_odp *odp, u64 off, u64 len, enum nhca_odp_mode mode);
 
@@ -72,8 +73,8 @@ u64 nhca_odp_start(const struct nhca_odp *odp);
  * @odp:    memory of the region
  * @access: enum ib_access_flags
  *
- * The TCEs of present pages do not change, because a peer or consumer needs the right of the key as
- * well.
+ * The TCEs of present pages do not change: a TCE with more rights than the key gives no access,
+ * because each access needs the right of the key as well.
  * Context: any; the key is closed.
  */
 void nhca_odp_rights(struct nhca_odp *odp, int access);
@@ -86,7 +87,7 @@ void nhca_odp_rights(struct nhca_odp *odp, int access);
  */
 void nhca_odp_owner(struct nhca_odp *odp, struct ib_pd *pd);
 
-/* maximum number of queued prefetches of one region */
+/* maximum number of prefetches of one region that have not ended */
 #define NHCA_ODP_PREFETCHES	64
 
 /**
@@ -105,7 +106,7 @@ bool nhca_odp_prefetch_begin(struct nhca_odp *odp);
 void nhca_odp_prefetch_end(struct nhca_odp *odp);
 
 /**
- * nhca_odp_faultq - get the queue of the page faults of a region
+ * nhca_odp_faultq - get the queue for the page faults of a region's process
  * @odp: memory of the region
  * Context: any.
  * Return: the queue; valid as long as @odp.
@@ -140,7 +141,7 @@ int nhca_fault_request(struct nhca_fault *f, struct nhca_odp *odp, u64 off, u64 
  * @len:  bytes
  * @mode: purpose
  * Context: process, sleeps.
- * Return: 0; -ENOMEM: no memory; -EAGAIN: NHCA_ODP_PREFETCHES prefetches of this region are queued.
+ * Return: 0; -ENOMEM: no memory; -EAGAIN: NHCA_ODP_PREFETCHES prefetches have not ended yet.
  */
 int nhca_fault_queue(struct nhca_odp *odp, u64 off, u64 len, enum nhca_odp_mode mode);
 
@@ -157,7 +158,10 @@ int nhca_fault_init(void);
  */
 void nhca_fault_exit(void);
 
-/* the workqueue of faults for which a QP or channel waits, and the workqueue of prefetches */
+/*
+ * nhca_fault_wq: faults for which a QP or channel waits, and odp_reap(); nhca_prefetch_wq:
+ * prefetches
+ */
 extern struct workqueue_struct *nhca_fault_wq;
 extern struct workqueue_struct *nhca_prefetch_wq;
 

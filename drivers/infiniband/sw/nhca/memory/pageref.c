@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Page references: this file counts references of packets to consumer pages, and waits for them. */
+/* This file counts the references of packets to consumer pages, and waits for their release. */
 #include <linux/jiffies.h>
 #include <linux/mutex.h>
 #include <linux/pid.h>
@@ -12,7 +12,7 @@
 #include "../nhca.h"
 #include "pageref.h"
 
-/* period in jiffies in which a waiting task checks whether the owner of the pages has died */
+/* interval in jiffies at which a waiting task checks whether the owner of the pages has died */
 #define NHCA_PAGEREF_CHECK	(HZ / 4)
 
 /* ---- references ---- */
@@ -112,7 +112,7 @@ bool nhca_pageref_released(struct nhca_pageref_queue *q, u32 seq)
 	unsigned long flags;
 
 	/*
-	 * list_empty_careful() is an acquire.  It pairs with refcount_dec_and_test() in
+	 * list_empty_careful() has acquire semantics.  It pairs with refcount_dec_and_test() in
 	 * net/zcopy.c, which comes before the list_del() in nhca_pageref_end().  So no skb reads
 	 * the pages when the caller reuses them.
 	 */
@@ -132,7 +132,7 @@ bool nhca_pageref_released(struct nhca_pageref_queue *q, u32 seq)
 
 /* struct nhca_pageref_owner, by address of the address space */
 static DEFINE_XARRAY_FLAGS(owners, XA_FLAGS_ACCOUNT);
-/* protects the removal of a record with its last reference */
+/* held for the lookup of a record, and for the removal of a record with its last reference */
 static DEFINE_MUTEX(owners_mutex);
 
 static struct nhca_pageref_owner *owner_make(struct mm_struct *mm)
@@ -188,8 +188,9 @@ struct nhca_pageref_owner *nhca_pageref_owner_get(struct mm_struct *mm)
 		return owner;
 	/*
 	 * If another thread of this process has stored a record first, use the other thread's
-	 * record.  Otherwise the stored record is of a process that shares the address space
-	 * (CLONE_VM) but dies separately.  Then this process gets a record that no lookup finds.
+	 * record.  Otherwise either the stored record is that of a process that shares the address
+	 * space (CLONE_VM) but dies separately, or there was no memory to store @owner.  In both
+	 * cases this process gets a record that no lookup finds.
 	 */
 	owner->shown = false;
 	other = owner_find_get(mm);
@@ -255,8 +256,9 @@ static bool pageref_caller_dies(void)
 
 /*
  * Return: true if the owner is dead, or if the owner is the caller's process and is being killed or
- * exits.  In this case the address space may still have other users, such as a worker of vhost.
- * The caller must not wait for these users, because they may end only after the caller's exit.
+ * exits.  In the second case the address space may still have other users (mm_users), such as a
+ * worker of vhost, which may end only after the caller's exit.  So the caller must not wait for
+ * them.
  */
 static bool pageref_owner_dies(const struct nhca_pageref_owner *owner)
 {
@@ -303,12 +305,18 @@ static bool pageref_wait_for(const struct pageref_wait *w, struct nhca_pageref_o
 		wait_var_event(var, pageref_over(w));
 		return true;
 	}
-	/* this process may write to the pages after the system call, so it waits without a limit */
+	/*
+	 * a process may write to the pages after its system call returns, so it waits without a
+	 * time limit until it is killed
+	 */
 	if (!(current->flags & (PF_EXITING | PF_KTHREAD)) &&
 	    !wait_var_event_killable(var, pageref_over(w)))
 		return true;
 
-	/* the owner may still run, if this task removes a device that the owner uses */
+	/*
+	 * the owner may still run: this task is a kernel thread that removes the device, or a task
+	 * of another process that was killed or exits
+	 */
 	while (!pageref_owner_dies(owner)) {
 		left = removal_left(w->dev);
 		if (!left)

@@ -26,10 +26,10 @@ struct nhca_dev;
 
 /**
  * struct nhca_pageref_region - the references to the pages of one region
- * @count: number of references, and 1 while the region exists
+ * @count: number of references, plus 1 while the region exists
  *
- * The first reference allocates the struct.  Each struct has its own cache line, because CPUs that
- * send from different regions must not share one.
+ * The first reference allocates the struct.  Each struct has its own cache line, so that CPUs that
+ * send from different regions do not write to the same cache line.
  */
 struct nhca_pageref_region {
 	atomic_t count;
@@ -70,7 +70,9 @@ struct nhca_pageref_queue {
  * nhca_pageref_owner_get - find or make the record of the calling process
  * @mm: its address space
  *
- * All contexts and regions of a process have one record, and thus one limit for their waits.
+ * All contexts and regions of a process have one record, and thus one limit for their waits.  There
+ * are two exceptions, in which each call makes a new record: there is no memory to store the
+ * record, or a process that shares the address space (CLONE_VM) has stored one before.
  * Context: process, sleeps.
  * Return: a counted reference; NULL: no memory.
  */
@@ -154,25 +156,27 @@ bool nhca_pageref_wait_queue(struct nhca_pageref_queue *q, struct nhca_dev *dev,
 			     struct nhca_pageref_owner *owner);
 
 /**
- * nhca_pageref_wait - wait until the references to a region's pages are released; drop the count
+ * nhca_pageref_wait - wait until the references to a region's pages are released; put @region
  * @region: earlier value of the region's pointer to its count; the pointer is NULL now.  The caller
  *          has closed the keys that lead to the pages, and has waited for live sections.  NULL:
  *          there were no references
  * @dev:    device of the region
  * @owner:  the process that owns the pages; NULL: a kernel consumer owns them
  *
- * As long as the owner could reuse the memory, the calling process waits without a time limit, but
- * can be killed.  After the death of the owner all waits together last at most one second.  After
- * that time the packets still hold references to the pages, and nobody writes to these pages,
+ * If @owner is NULL, the wait has no time limit and cannot be killed.  Otherwise a process waits
+ * without a time limit until it is killed, because it could reuse the memory.  A task that was
+ * killed or exits, and a kernel thread, wait with a time limit.
+ *
+ * After the death of the owner, the limit is one second for all waits of these tasks together.
+ * After that time the packets still hold references to the pages, and nobody writes to these pages,
  * because their owner is gone.  There are two exceptions, in which another process may still write:
  * memory that the owner shares with other processes, and memory that another process has registered
  * in the owner's context (ibv_import_device()).
  *
- * A kernel thread may remove the device of a process that still runs.  This thread waits at most
- * NHCA_PAGEREF_REMOVAL for all objects of the device together.  The same limit holds for a task of
- * another process than the owner, if the task was killed or exits.  Without the limit, a process
- * could prevent the removal of a network namespace by packets that a netdev in another namespace
- * does not send.
+ * While the owner still runs, a kernel thread that removes the device, or a task of another process
+ * that was killed or exits, waits at most NHCA_PAGEREF_REMOVAL for all objects of the device
+ * together.  Without this limit, a process could prevent the removal of a network namespace by
+ * packets that a netdev in another namespace does not send.
  *
  * Context: process, sleeps.
  * Return: true: the references are released; false: a time limit has ended the wait.
@@ -180,7 +184,7 @@ bool nhca_pageref_wait_queue(struct nhca_pageref_queue *q, struct nhca_dev *dev,
 bool nhca_pageref_wait(struct nhca_pageref_region *region, struct nhca_dev *dev,
 		       struct nhca_pageref_owner *owner);
 
-/* limit in jiffies for all waits together after the death of an owner */
+/* limit in jiffies, after the death of an owner, for all waits for its references together */
 #define NHCA_PAGEREF_DYING	HZ
 /*
  * limit in jiffies for the waits of a device's removal: far above the time in which a netdev sends

@@ -3,11 +3,11 @@
  * The remote key manager.
  *
  * The lock of a bucket is a raw lock: even with PREEMPT_RT no task is preempted while it holds the
- * lock, so live sections wait only briefly for it.  A sweep releases the lock after a few refs, or
- * earlier if another CPU waits for the lock, and leaves a mark at its position in the list.  New
- * refs are added at the head, which the sweep has already passed.  So a sweep ends however many
- * refs are added.  Each ref that existed when the sweep began is checked once, unless the ref is
- * released before.
+ * lock, so live sections wait only briefly for it.  A sweep releases the lock after
+ * NHCA_RKM_STRIDE refs, or earlier if another CPU waits for the lock, and leaves a mark at its
+ * position in the list.  New refs are added at the head, which the sweep has already passed.  So a
+ * sweep ends however many refs are added.  Each ref that existed when the sweep began is checked
+ * once, unless the ref is released before.
  */
 #include <linux/bug.h>
 #include <linux/cache.h>
@@ -21,7 +21,7 @@
 
 #include "rkm.h"
 
-/* number of refs that are checked before the lock is released for other CPUs */
+/* maximum number of refs that are checked before the lock is released for other CPUs */
 #define NHCA_RKM_STRIDE		32
 
 struct nhca_bucket {
@@ -88,7 +88,8 @@ void nhca_rkm_put(struct nhca_rkey_ref *h)
 
 /*
  * Remove the mark from the list, if it is there.
- * Return: the next entry to check: the one after the mark; without a mark the first one.
+ * Return: the next entry to check: the one after the mark, or the first one if the mark was in no
+ * list.
  */
 static struct hlist_node *rkm_resume(struct nhca_bucket *b, struct nhca_rkey_ref *mark)
 {

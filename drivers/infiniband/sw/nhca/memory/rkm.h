@@ -3,12 +3,12 @@
  * The remote key manager records which remote keys operations in progress use.  When a key is
  * closed, a sweep revokes the uses of the key (reference: remote key validation, FIGs. 10 to 12).
  *
- * Only the first packet of a WRITE, and the request of a READ, carry the R_Key.  With this packet
- * the responder fills in an R_Key reference (ref).  For each later packet of the WRITE or of the
- * READ response the responder checks the ref.  A QP has one ref for the WRITE that is arriving, and
- * one for each READ of several packets that it answers.  The manager in the reference text walks
- * all QPs.  nhca instead has a hash table of refs by key.  So the cost of a sweep depends on the
- * operations that use the key, and not on the number of QPs.
+ * Of a WRITE only the first packet has the R_Key, and of a READ only the request.  If the WRITE or
+ * the READ response has several packets, the responder fills in an R_Key reference (ref) when this
+ * packet arrives, and checks the ref for each later packet.  A QP has one ref for the WRITE that is
+ * arriving, and one for each READ of several packets that it answers.  The manager in the reference
+ * text walks all QPs.  nhca instead has a hash table of refs by key.  So the cost of a sweep does
+ * not depend on the number of QPs, but on the number of refs in the key's bucket.
  */
 #ifndef NHCA_RKM_H
 #define NHCA_RKM_H

@@ -2,9 +2,9 @@
 /*
  * A small block cipher: a Feistel network with SipHash as its round function.  NIST SP 800-38G
  * builds format-preserving encryption in the same way (FF1, 10 rounds).  The cipher encrypts an
- * index of the range of numbers to another index.  A result that is too large for an index is
- * encrypted again until it is an index ("cycle walking").  The cipher has less than twice as many
- * blocks as the range has numbers, so a number takes less than two encryptions on average.
+ * index in the range of numbers to an index in this range.  A result that is too large for an index
+ * is encrypted again until it is an index ("cycle walking").  The cipher has less than twice as
+ * many blocks as the range has numbers, so a number takes less than two encryptions on average.
  */
 #include <linux/bitops.h>
 #include <linux/math64.h>

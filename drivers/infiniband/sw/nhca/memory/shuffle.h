@@ -20,8 +20,8 @@
  * @next:      number of calls of nhca_shuffle_next() so far
  * @first:     smallest number
  * @count:     size of the range
- * @low_bits:  width of the lower half of the block cipher
- * @high_bits: width of its upper half: @low_bits or one more
+ * @low_bits:  bits of the lower half of a block of the cipher
+ * @high_bits: bits of the upper half of a block: @low_bits or one more
  */
 struct nhca_shuffle {
 	siphash_key_t key;

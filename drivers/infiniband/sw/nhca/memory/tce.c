@@ -4,7 +4,7 @@
  *
  * Each table has two parts.  Translation reads nhca_tce_tables, which has the directory of leaves
  * of each table, without a lock.  Allocation uses the array spaces, which records the free entries.
- * One mutex protects this array.
+ * The mutex tce_lock protects this array, except its member keys.
  *
  * A leaf exists while a range uses entries of it, and a directory while the table has a range.
  * Leaves and directories are freed in three steps: remove the pointer, call nhca_live_wait(), free
@@ -50,9 +50,9 @@ static struct tce_space spaces[NHCA_TCE_TABLES];
 static_assert(NHCA_MAX_PVOS == (long)NHCA_TCE_TABLES << NHCA_PVO_OFFSET_BITS);
 
 /*
- * Protects spaces, the class of each table, the directories, and the removal of shared leaves.  All
- * users need this lock, so no memory is allocated while it is held: the allocation of a user whose
- * memory cgroup is full may take long.
+ * Protects spaces (except keys), the class of each table, the pointers to directories, and the
+ * removal of shared leaves.  All users need this lock, so no memory is allocated while it is held:
+ * the allocation of a user whose memory cgroup is full may take long.
  */
 static DEFINE_MUTEX(tce_lock);
 
@@ -74,8 +74,8 @@ static bool shift_ok(unsigned int shift)
 
 /*
  * Return: the key, other than @but, that has not been used in the table for the longest time.  The
- * order of keys is secret, because peers see keys of job memory and must not be able to guess
- * others.  Key 0 is not used, so that neither an entry in use nor a PVO is 0.
+ * order of keys is secret, because peers see keys of job memory and must not be able to guess other
+ * keys.  Key 0 is not used, so that neither an entry in use nor a PVO is 0.
  */
 static u32 next_key(unsigned int table, u32 but)
 {
@@ -351,7 +351,8 @@ static void range_empty(const struct nhca_range *r)
 }
 
 /*
- * Remove the leaf of @entry from the directory, if the whole leaf lies in the gap.
+ * Remove the leaf of @entry from the directory, if the whole leaf lies in the gap that begins at
+ * @gap_first and ends before @gap_end.
  * Return: the leaf, which the caller must free; NULL: nothing was removed.
  */
 static u64 *leaf_take(unsigned int table, u64 entry, u64 gap_first, u64 gap_end)

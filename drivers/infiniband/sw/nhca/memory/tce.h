@@ -70,7 +70,7 @@ struct nhca_owner {
  * @first: index of the first entry
  * @count: number of entries
  * @owner: owner of the range
- * @gap:   unused node for the gap that the range may leave: nhca_range_free() allocates no memory
+ * @gap:   node for the gap that the range may leave, so that nhca_range_free() allocates no memory
  */
 struct nhca_range {
 	u8 table;
@@ -104,13 +104,14 @@ extern struct nhca_tce_table nhca_tce_tables[NHCA_TCE_TABLES];
  * @count: number of entries, 1 or more
  * @owner: owner of the range
  *
- * The range is the first gap of @count entries in the first table of the class that has such a gap.
- * If no table of the class has such a gap, the class gets another table.  The search takes a time
- * that is logarithmic in the number of gaps.
+ * The range begins at the first gap that has at least @count entries, in the first table of the
+ * class that has such a gap.  If no table of the class has such a gap, the class gets another
+ * table.  The search of a table takes a time that is logarithmic in the number of its gaps.
  *
- * The user is charged for the space of the range.  The user is also charged for each table that the
- * class got for a range of the user, until the last range of this table is freed.  So one user
- * cannot use up all tables, even with small ranges that lie far apart.
+ * The user is charged for the space of the range.  If the class gets a table for the range, the
+ * user is also charged for this table, until the last range in the table is freed, even if that is
+ * a range of another user.  So one user cannot use up all tables, even with small ranges that lie
+ * far apart.
  * Context: process, sleeps.
  * Return: 0; -EINVAL: no such class, or @count is 0 or larger than a table; -ENOSPC: no table of
  * the class has such a gap, and all tables are in use; -EDQUOT: the user has its share of the PVO

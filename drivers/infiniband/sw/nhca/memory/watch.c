@@ -15,15 +15,16 @@
  *   its only effect is a needless new registration.
  * - MMU_NOTIFY_PROTECTION_VMA: mprotect(), because a new registration might be refused.  Automatic
  *   NUMA balancing causes the same event, and so a needless new registration.
- * - MMU_NOTIFY_MIGRATE, MMU_NOTIFY_EXCLUSIVE: the page leaves the memory of the CPU, or might.
+ * - MMU_NOTIFY_MIGRATE, MMU_NOTIFY_EXCLUSIVE: the page moves to or from the memory of a device, or
+ *   a device gets exclusive access to the page.
  * - MMU_NOTIFY_RELEASE: end of the process; the word has no reader any more.
  *
  * These events do not set the word:
  *
  * - MMU_NOTIFY_PROTECTION_PAGE: entries lose their right to write, but keep their page: fork(), and
  *   write-back of a file.  If the process then writes to a page that is not pinned, it may get
- *   another page, which is MMU_NOTIFY_CLEAR.  A pinned page of private memory stays with the parent
- *   of a fork(), which gives the child a copy, and a page of a file stays with the file.
+ *   another page, which causes MMU_NOTIFY_CLEAR.  A pinned page of private memory stays with the
+ *   parent, because fork() gives the child a copy.  A page of a file stays with the file.
  * - MMU_NOTIFY_SOFT_DIRTY: the same for /proc/PID/clear_refs.
  *
  * An event that a later kernel adds sets the word.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Watches: a process learns from one word of memory whether the pages of a range of its address
- * space may have changed (reference: lazy deregistration).  The registration cache of libnhca uses
+ * Watches: a process reads in one word of memory whether the pages of a range of its address space
+ * may have changed (reference: lazy deregistration).  The registration cache of libnhca uses
  * watches.
  */
 #ifndef NHCA_WATCH_H
@@ -20,8 +20,8 @@ struct nhca_watch_set;
 /**
  * nhca_watch_set_create - make a set of watches of the calling process
  * @users: pools of the device, for NHCA_POOL_WATCHES; they outlive the set
- * @user:  account to charge, or NULL; the set takes a reference
- * @words: one word for each slot, NHCA_WATCH_CHANGED; the caller keeps them as long as the set
+ * @user:  record to charge, or NULL; the set takes a reference
+ * @words: one word for each slot, at first NHCA_WATCH_CHANGED; they must exist as long as the set
  * @slots: number of words
  * Context: process, sleeps.
  * Return: the set; ERR_PTR(-ENOMEM): no memory.
@@ -43,10 +43,11 @@ void nhca_watch_set_destroy(struct nhca_watch_set *set);
  * @start:  first byte
  * @length: bytes, at least 1; memory need not be mapped there
  *
- * The function sets the word of the slot to NHCA_WATCH_SAME.  Before the kernel changes a page of
- * the range later, the word becomes NHCA_WATCH_CHANGED; it does not change back.  When the function
- * returns, no change that began before the watch is still in progress.  So a process that pins the
- * range after this call, and then finds NHCA_WATCH_SAME, has pinned the pages that the range maps.
+ * The function sets the word of the slot to NHCA_WATCH_SAME.  Before the kernel later changes page
+ * table entries of the range, the word becomes NHCA_WATCH_CHANGED, and stays so; watch.c lists the
+ * events, and the two exceptions.  When the function returns, no change that began before the watch
+ * is still in progress.  So a process that pins the range after this call, and then finds
+ * NHCA_WATCH_SAME, has pinned the pages that the range maps.
  * Context: process, sleeps; not under mmap_lock.
  * Return: 0; -EINVAL: no such slot, or the range is empty, wraps or is not in the part of the
  * address space that processes can use; -EPERM: another process made the set;
