@@ -132,7 +132,7 @@ void nhca_av_header(const struct nhca_av *av, u32 len, void *p);
 /**
  * nhca_av_to_attr - convert an address vector to an address handle attribute
  * @av:   the address vector
- * @attr: filled in, except sgid_attr; for ibv_query_qp() and query_ah
+ * @attr: filled in, except sgid_attr; for ib_device_ops.query_qp and query_ah
  * Context: any.
  */
 void nhca_av_to_attr(const struct nhca_av *av, struct rdma_ah_attr *attr);

@@ -469,7 +469,10 @@ static u32 nhca_run_gather(struct nhca_burst *b, struct nhca_tx *tx, u32 count)
 		put_page(run.page);
 		return 0;
 	}
-	/* one reference on the page for each header, and one for the mark after the last packet */
+	/*
+	 * run.n headers and the mark after the last packet need a reference each; nhca_frag_get()
+	 * has taken one of these references
+	 */
 	folio_ref_add(page_folio(run.page), run.n);
 	info = skb_shinfo(b->last);
 	__skb_fill_page_desc_noacc(info, info->nr_frags++, run.page, run.mark, NHCA_ICRC_LEN);

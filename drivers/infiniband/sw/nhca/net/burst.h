@@ -110,7 +110,7 @@ int nhca_pieces_add(struct nhca_burst *b, struct nhca_tx *tx, struct nhca_iter *
  * nhca_burst_run - add a run to a batch: packets of equal length that follow each other
  * @tx:    the first packet. Each further one has the next PSN and the next payload, and in an RXETH
  *         the next offset and PVO. The packets have no ICRC. The payload is sent by page reference,
- *         or copied if @tx->copy is set
+ *         or copied if @tx->copy is set or the batch is one of linear skbs
  * @count: maximum number of packets
  *
  * All packets are built in one live section.

@@ -58,7 +58,7 @@ static inline void nhca_cursor_step(struct nhca_cursor *c)
 /**
  * nhca_cursor_seek - the slow path of nhca_cursor_at()
  * @c:   the cursor
- * @off: offset in the skb, neither in the piece of @c nor in the fragment after it
+ * @off: offset in the skb, in bytes; not in the piece of @c
  * @len: set to the number of contiguous bytes
  * Context: any.
  * Return: as nhca_cursor_at().

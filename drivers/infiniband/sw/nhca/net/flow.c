@@ -3,8 +3,8 @@
  * Transmit back-pressure: the packets in the network stack, counted for each QP or channel (its
  * flow), for each user of a device, and for each device. A flow with too many packets pauses, and
  * the skb destructor later kicks the owner of the flow. Queues stay short, so a timeout means a
- * loss and not a delay in the queues of this host. All packets that a flow has in the stack take
- * the same transmit queue, so that they keep their order.
+ * loss and not a delay in the queues of this host. The packets of a flow to one peer take the same
+ * transmit queue while the stack holds them, so that they keep their order.
  */
 #include <linux/log2.h>
 #include <linux/slab.h>
@@ -29,8 +29,8 @@
 #define NHCA_TXQ_RESERVE	(NHCA_TXQ_HIGH / 8)
 #define NHCA_TXQ_LITTLE		(NHCA_TXQ_HIGH / 16)
 /*
- * number of packets that may bypass the waiting flows; after that number, one flow of each list is
- * woken as soon as nhca_txq.inflight is below nhca_txq.high
+ * number of times that a packet or a run of packets may bypass the waiting flows; after that
+ * number, one flow of each list is woken as soon as nhca_txq.inflight is below nhca_txq.high
  */
 #define NHCA_TXQ_PASSED		16
 /*
@@ -45,7 +45,8 @@
 
 /*
  * Number of flows, plus one for each nhca_txq.rest that is queued and each nhca_txq.age that was
- * started. The module is unloaded only when this number is 0, after the stack has freed all packets.
+ * started. The module is unloaded only when this number is 0, after the stack has freed all
+ * packets.
  */
 static atomic_t nhca_flows = ATOMIC_INIT(0);
 static DECLARE_WAIT_QUEUE_HEAD(nhca_flows_gone);
@@ -179,8 +180,9 @@ static int nhca_txq_room(const struct nhca_txq *q, const struct nhca_flow *flow)
 }
 
 /*
- * Return: true if @flow may send now. While flows wait, @flow may bypass them only if it does not
- * wait itself and has few packets in the stack. So a short message does not wait for long ones.
+ * Return: true if @flow may send now. While flows wait that have to send first
+ * (nhca_txq_waiting()), @flow may bypass them only if it does not wait itself and has few packets
+ * in the stack. So a short message does not wait for long ones.
  * Flows with more packets may not bypass the waiting flows: they would keep @q->inflight above
  * @q->low, so the waiting flows would rarely resume.
  */
@@ -306,8 +308,8 @@ void nhca_txq_rest(struct nhca_bh *bh)
 /*
  * Return: true if a waiting flow may be woken with @left packets in the stack. Up to @q->low
  * packets, a flow may always be woken. Between @q->low and @q->high packets, a flow may be woken if
- * NHCA_TXQ_PASSED packets have bypassed the lists: many flows with few packets, which bypass the
- * lists, could otherwise keep the device above @q->low.
+ * other flows have bypassed the lists NHCA_TXQ_PASSED times: many flows with few packets, which
+ * bypass the lists, could otherwise keep the device above @q->low.
  */
 static bool nhca_txq_moves(const struct nhca_txq *q, int left)
 {
@@ -351,7 +353,8 @@ void nhca_flow_release_count(struct nhca_flow *flow, unsigned int packets)
 
 /*
  * Subtract @packets, which were freed, from the flow's number of stuck packets (txq.c), as far as
- * possible. Return: number of freed packets that were not stuck. Device and user still count them.
+ * possible. Return: number of freed packets that were not stuck, so that device and user still
+ * count them.
  */
 static unsigned int nhca_flow_unstick(struct nhca_flow *flow, unsigned int packets)
 {
@@ -442,7 +445,8 @@ static unsigned int nhca_flow_add(struct nhca_flow *flow, unsigned int packets)
 
 /*
  * Let XPS select the transmit queue by @cpu, on the netdev and on the netdevs below. Without XPS
- * the stack selects the queue by addresses and ports, which all packets of a flow share.
+ * the stack selects the queue by addresses and ports, which are equal in all packets of a flow to
+ * one peer.
  */
 static void nhca_skb_set_sender(struct sk_buff *skb, unsigned int cpu)
 {

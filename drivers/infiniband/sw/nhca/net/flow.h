@@ -20,8 +20,8 @@ struct sk_buff;
  *           consumer pages, no other skb may be charged with the same zero-copy reference
  * @packets: number of packets in @skb, 1 to NHCA_FLOW_BATCH
  *
- * If the stack already holds packets of @flow, the new packets take the same transmit queue.
- * Otherwise this CPU selects the queue.
+ * If the stack already holds packets of @flow, XPS selects the transmit queue of the new packets by
+ * the same CPU as before. Otherwise XPS selects the queue by the current CPU.
  * Context: any.
  */
 void nhca_flow_charge(struct nhca_flow *flow, struct sk_buff *skb, unsigned int packets);

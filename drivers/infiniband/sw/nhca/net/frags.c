@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Memory for the fragments of packets. */
+/* Memory for the fragments of packets and for the data of linear skbs. */
 #include <linux/mm.h>
 #include <linux/percpu.h>
 #include <linux/local_lock.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Memory for the fragments of packets: copied payloads, headers, and the pad and ICRC after a
- * payload that is sent by page reference.
+ * Memory for packets: for the data of linear skbs, and for fragments: copied payloads, headers, and
+ * the pad and ICRC after a payload.
  */
 #ifndef NHCA_NET_FRAGS_H
 #define NHCA_NET_FRAGS_H

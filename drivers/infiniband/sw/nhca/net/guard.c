@@ -60,7 +60,10 @@ unsigned int nhca_guard_hook(void *priv, struct sk_buff *skb, const struct nf_ho
 {
 	struct sock *sk = skb->sk;
 
-	/* packets of nhca have no socket; packets of tunnels and rdma_rxe have a kernel socket */
+	/*
+	 * packets of nhca have no socket; packets of tunnels and rdma_rxe have a kernel socket; a
+	 * socket that is not a full one belongs to TCP
+	 */
 	if (likely(!sk) || !sk_fullsock(sk) || sk->sk_kern_sock)
 		return NF_ACCEPT;
 	if (!guard_is_roce(skb, sk, state->pf) || guard_is_privileged(sk, state->net))

@@ -66,7 +66,7 @@ struct net *nhca_net_ns(const struct nhca_net *nn);
  * nhca_addr_del - remove an address that nhca_addr_add() has entered
  * @dev:     the device
  * @gid:     the address, as a RoCEv2 GID
- * @ifindex: netdev that has the address: that of @dev, or a VLAN above it
+ * @ifindex: netdev that has the address: that of @dev, or one above it, such as a VLAN
  *
  * ib_device_ops.add_gid and del_gid call these functions.
  * Context: process, sleeps.
@@ -264,11 +264,12 @@ struct nhca_burst;
  * @copy:    copy the payload even if it could be sent by page reference. Set for UC and UD, because
  *           the consumer may change the payload before the stack has sent the packet; for
  *           retransmissions, because a source that keeps changing would make the ICRC of each of
- *           them wrong; for short messages; and for most READ responses (nhca_resp_tx())
+ *           them wrong; for short messages; for most READ responses (nhca_resp_tx()); and for some
+ *           packets of channels (rcxt/send.c)
  * @sum:     add a UDP checksum, which the peer verifies. Only packets with this checksum are sent
  *           in batches, or without an ICRC (if @hdr has NHCA_CAP_NO_ICRC)
  * @fault:   state of a wait for payload that is not in memory; NULL: do not wait, return an error
- * @ahead:   bytes of the message after @payload, which a page fault also brings into memory
+ * @ahead:   bytes of the message after @payload, which a page fault may also bring into memory
  * @zcopied: bytes of payload sent by page reference; the caller sets 0, and nhca_xmit() and
  *           nhca_burst_run() set the number
  */
@@ -293,7 +294,8 @@ struct nhca_tx {
  * nhca_xmit - build a packet, and send it or add it to @tx->burst
  * @tx: the packet
  *
- * A payload of more than NHCA_COPY_BREAK bytes is sent by page reference where possible.
+ * A payload of more than NHCA_COPY_BREAK bytes is sent by page reference where possible, unless
+ * @tx->copy is set.
  * Context: BH disabled, RCU read side; not in a live section, because the function begins one.
  * Return: 0: the packet was given to the stack, which may still drop it, or was added to the batch;
  * -EACCES: the payload is not accessible (a local protection error); -ENODATA: @it has too few
@@ -304,7 +306,7 @@ struct nhca_tx {
  */
 int nhca_xmit(struct nhca_tx *tx);
 
-/* bytes of payload up to which a packet is copied, not sent by page reference */
+/* bytes up to which the payload of a packet is copied, not sent by page reference */
 #define NHCA_COPY_BREAK		256
 /*
  * bytes up to which a message is copied: a zero-copy reference, and on virtual netdevs another skb
@@ -347,9 +349,9 @@ bool nhca_lo_watched(struct net *net);
  * @udp_len: bytes of the packet after its UDP header
  * @bth:     a copy of the first bytes of the packet's BTH, which the following packets must share
  *
- * A packet that differs from the previous one only in its PSN, and perhaps in its AckReq bit, need
- * not be checked again. @bth is a copy, because nhca_rx_headers() may have copied the headers to a
- * buffer on the kernel stack.
+ * If a packet differs from the previous one only in its PSN, and perhaps in its AckReq bit, its
+ * headers need not be checked again. @bth is a copy, because nhca_rx_headers() may have copied the
+ * headers to a buffer on the kernel stack.
  */
 struct nhca_alike {
 	bool set;
@@ -367,7 +369,7 @@ struct nhca_alike {
  * @mcast: @daddr is multicast
  * @iif:   incoming interface. A packet of this host arrives on lo; but if its destination is a
  *         link-local address, @iif is the interface that has the address
- * @hdr:   the header as it was on the wire, for the GRH of UD
+ * @hdr:   the IP header of the skb, for the GRH of UD; in a batch, its length is that of the batch
  */
 struct nhca_ip {
 	struct nhca_net *nn;
@@ -391,7 +393,7 @@ static inline bool nhca_addr_is_link(const struct in6_addr *addr)
  *
  * Link-local addresses are unique only on their link (RFC 4007). The netdev of a device and the
  * VLANs above it often have the same link-local address.
- * Return: true if the packet has no link-local address, or arrived on @ifindex, or on lo.
+ * Return: true if the packet has no IPv6 link-local address, or arrived on @ifindex or on lo.
  */
 static inline bool nhca_ip_link(const struct nhca_ip *ip, int ifindex)
 {
@@ -421,7 +423,7 @@ u8 nhca_ip_tclass(const struct nhca_ip *ip);
  *           first packet by this number
  * @at:      position in @skb at which the packet was last read
  * @alike:   results of the checks of the previous packet
- * @rxeth:   packets with an RXETH: the RXETH, if it is contiguous with the BTH; otherwise NULL
+ * @rxeth:   packets with an RXETH: the RXETH, if all headers are contiguous in @skb, or NULL
  */
 struct nhca_rx {
 	struct nhca_ip ip;
@@ -446,7 +448,7 @@ struct nhca_rx {
 bool nhca_insists_icrc(void);
 
 /**
- * nhca_rx_intact - verify a packet before any of its fields is used
+ * nhca_rx_intact - verify the ICRC or UDP checksum of a decoded packet
  * @rx:   the packet; the function sets @rx->alike.no_icrc to true if it accepts the packet by the
  *        UDP checksum, otherwise to false
  * @no_icrc: accept a packet with NHCA_CAP_NO_ICRC and without NHCA_CAP_FOREIGN by its UDP checksum,
@@ -524,7 +526,8 @@ u32 nhca_rx_copy_alike(struct nhca_rx *rx, u32 max, struct nhca_iter *it);
  * The packets differ from @rx only in PSN and AckReq, and in the fields that nhca_rxeth_step()
  * changes: offset and PVO. So the checks of @rx are valid for these packets.
  * Context: softirq.
- * Return: number of packets; 0 if they have ICRCs, which must be verified one by one.
+ * Return: number of packets; 0 if they have ICRCs, which must be verified one by one, or if
+ * @rx->rxeth is NULL.
  */
 u32 nhca_rx_run(const struct nhca_rx *rx, u32 max);
 

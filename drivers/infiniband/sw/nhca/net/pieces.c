@@ -95,8 +95,8 @@ static int nhca_pieces_copy(struct nhca_pieces *ps, struct nhca_iter *it, u32 le
 
 /*
  * Add payload by page reference as long as enough pieces remain for the rest of the packet: a piece
- * for each page of a copy of the remaining payload, and one for pad and ICRC. Bytes that must not
- * be in a fragment (slab, dma-buf) are copied. Return: number of bytes of payload that are left to
+ * for each page of a copy of the remaining payload, and one for pad and ICRC. Bytes for which
+ * nhca_zcopy_pages() returns 0 are copied. Return: number of bytes of payload that are left to
  * copy, or a negative error.
  */
 static int nhca_pieces_reference(struct nhca_pieces *ps, const struct nhca_tx *tx,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The pieces (frags.h) of one packet, before the packet is added to a batch. */
+/* The pieces (frags.h) of one packet, before they become fragments of an skb. */
 #ifndef NHCA_NET_PIECES_H
 #define NHCA_NET_PIECES_H
 
@@ -17,8 +17,8 @@
  * @n:    number of pieces
  * @max:  maximum of @n: NHCA_PIECES for a packet of a batch, NHCA_PIECES_ALONE for a single packet
  * @zcopied: payload bytes that refer to pages of a consumer
- * @zcopy: where the zero-copy reference for these pages is stored; if it is NULL there, the first
- *         of these pages begins a reference
+ * @zcopy: where the zero-copy reference for these pages is stored; if NULL is stored there, the
+ *         first of these pages begins a reference
  * @sums: ICRC and checksum over the packet as far as it was built
  */
 struct nhca_pieces {

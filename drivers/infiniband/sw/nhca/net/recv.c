@@ -340,7 +340,7 @@ bool nhca_rx_mark(const struct nhca_rx *rx, __le32 *mark)
 {
 	u8 summed = rx->skb->ip_summed;
 
-	/* a packet that has not left this host has CHECKSUM_PARTIAL */
+	/* a packet from a wire has one of these values, because its checksum was verified */
 	if (summed == CHECKSUM_UNNECESSARY || summed == CHECKSUM_COMPLETE)
 		return false;
 	return rx->alike.no_icrc && !(rx->hdr.caps & NHCA_CAP_ACKS) && !nhca_rx_tail(rx, mark);
@@ -484,7 +484,10 @@ u32 nhca_rx_run(const struct nhca_rx *rx, u32 max)
 	u32 n, next, avail;
 	const u8 *p;
 
-	/* packets with an ICRC must be verified one by one */
+	/*
+	 * the comparison needs contiguous headers of @rx, and packets with an ICRC must be
+	 * verified one by one
+	 */
 	if (!rx->rxeth || !nhca_rx_no_icrc_ok(rx))
 		return 0;
 	for (n = 0; n < max; n++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Steps from packet to packet of a batch; for net/recv.c and ingress/. */
+/* The functions of recv.c by which ingress/ reads the packets of a batch one by one. */
 #ifndef NHCA_NET_RECV_H
 #define NHCA_NET_RECV_H
 

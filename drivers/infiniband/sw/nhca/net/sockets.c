@@ -41,7 +41,7 @@
  * @rcu:     frees the struct after a grace period
  * @addr:    IPv4-mapped or IPv6
  * @dev:     the device; its GID table owns the entry
- * @ifindex: netdev that has the address: that of the device, or a VLAN above it
+ * @ifindex: netdev that has the address: that of the device, or one above it, such as a VLAN
  * @own:     @ifindex is the netdev of the device
  * @refs:    number of GIDs with this address and netdev; under nhca_net.lock
  */
@@ -121,7 +121,7 @@ static void nhca_sock_start(struct nhca_sock *ns)
 	struct sock *sk = ns->sock->sk;
 
 	lock_sock(sk);
-	/* kernel sockets are not limited by net.core.rmem_max */
+	/* set the size here, because net.core.rmem_max limits the socket option SO_RCVBUF */
 	sk->sk_userlocks |= SOCK_RCVBUF_LOCK;
 	WRITE_ONCE(sk->sk_rcvbuf, NHCA_RCVBUF);
 	sk->sk_allocation = GFP_ATOMIC;
@@ -346,7 +346,7 @@ static void nhca_vrf_close(struct nhca_socks *set)
 	kfree(set);
 }
 
-/* Open and close sockets, so that a VRF has sockets only if a device has an address in the VRF. */
+/* Open and close sockets, so that exactly the VRFs with an address of a device have sockets. */
 static void nhca_vrfs_update(struct nhca_net *nn)
 {
 	struct nhca_socks *set, *next;

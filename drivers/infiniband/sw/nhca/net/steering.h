@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Flow steering selects the frames arriving on a device's netdev that go to a raw packet QP in
- * place of the host. Flow steering costs the netdev nothing while the device has no rule.
+ * Flow steering selects the frames arriving on a device's netdev that go to a raw packet QP, in
+ * place of the host or as copies. It costs the netdev nothing while the device has no rule.
  */
 #ifndef NHCA_NET_STEERING_H
 #define NHCA_NET_STEERING_H

@@ -23,8 +23,8 @@
 /*
  * The packets of a flow are stuck if the stack has freed none of them for this number of jiffies,
  * or while it has freed NHCA_TXQ_HIGH packets of other flows of the device. A queue of
- * NHCA_TXQ_HIGH packets would have sent them in this time. On a slow link a queue may take longer;
- * the device then has more packets in the stack for a while, up to NHCA_FLOW_HIGH of each flow.
+ * NHCA_TXQ_HIGH packets would have been sent by then. On a slow link this may take longer; the
+ * device then has more packets in the stack for a while, up to NHCA_FLOW_HIGH of each flow.
  */
 #define NHCA_TXQ_STUCK		max(HZ / 10, 1)
 /*

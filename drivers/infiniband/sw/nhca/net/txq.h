@@ -24,8 +24,8 @@
 
 /**
  * struct nhca_txq - packets of one device, or of one user of a device, in the network stack
- * @ref:      references: one of the device (in its own count), one of each flow and of each user's
- *            share that counts here, one of @rest while it is queued, one of @age while it runs
+ * @ref:      references: one of the device or user; in the count of a device also one of each flow
+ *            and of each user's count, and one of @age while @aging; one of @rest while @resting
  * @rcu:      frees the struct after a grace period, because the functions of @rest and @age, which
  *            run in softirq, may drop the last reference
  * @inflight: number of packets in the stack that are not stuck
@@ -35,7 +35,8 @@
  * @waiting:  flows that wait until @inflight falls, in the order of their arrival: with requests to
  *            send [0], with responses to send [1]
  * @wakes:    number of flows woken so far; wraps
- * @passed:   packets that bypassed the waiting flows since a flow was woken; a hint, without a lock
+ * @passed:   number of times that a flow has bypassed the waiting flows since a flow was woken; a
+ *            hint, without a lock
  * @rest:     wakes the remaining flows when the stack holds no packet
  * @resting:  @rest is queued or runs
  * @device:   in the count of a user: the count of the device, with a reference; in the count of a
@@ -53,7 +54,7 @@ struct nhca_txq {
 	atomic_t inflight;
 	int high;
 	int low;
-	/* protects the lists of waiting flows */
+	/* protects the lists, and the state of @rest and @age */
 	spinlock_t lock;
 	struct list_head waiting[2];
 	u32 wakes;
@@ -71,12 +72,13 @@ struct nhca_txq {
 /**
  * struct nhca_flow - packets of one QP or channel in the network stack
  * @rcu:      frees the struct after a grace period
- * @ref:      references: the QP or channel, each charged skb, and each zero-copy reference
+ * @ref:      references: the QP or channel, each zero-copy reference, and each charged skb without
+ *            a zero-copy reference
  * @inflight: packets in the stack (NHCA_FLOW_COUNT); how many of them are stuck, so that @txq and
  *            @share do not count them; and the CPU by which XPS selects the transmit queue of all
  *            these packets, see nhca_flow_add()
  * @blocked:  the flow waits to be kicked when @inflight falls to NHCA_FLOW_LOW
- * @moved:    a packet was freed since nhca_txq.age examined the flow
+ * @moved:    since nhca_txq.age examined the flow, a packet was freed or the flow was listed
  * @listed:   the flow is in nhca_txq.active; written under nhca_txq.lock, READ_ONCE()
  * @txq:      packet count of the device
  * @user:     user of the flow, with a reference; NULL: no limits of a user apply

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * This file checks whether a packet socket or a queueing discipline must get the packets between
- * two QPs of this host, so that transport/loop.c must not replace these packets by copies.
+ * two QPs of this host. If so, transport/loop.c must not replace these packets by copies.
  */
 #include <linux/netdevice.h>
 #include <net/dst.h>

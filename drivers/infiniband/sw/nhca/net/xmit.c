@@ -407,7 +407,7 @@ static int nhca_xmit_alone(struct nhca_tx *tx, bool faults)
 		return -EHOSTUNREACH;
 	}
 	sums.sum = tx->sum && !nhca_can_sum(dst, tx->av->v4);
-	/* without NETIF_F_SG the stack would linearize an skb with fragments */
+	/* copy short payloads; without NETIF_F_SG the stack would linearize skbs with fragments */
 	if (tx->payload <= NHCA_COPY_BREAK || !(dst->dev->features & NETIF_F_SG))
 		how = NHCA_BUILD_LINEAR;
 	else if (!tx->copy && nhca_takes_list(dst->dev))

@@ -23,7 +23,7 @@ void nhca_zcopy_unref(struct nhca_zcopy *z)
 	nhca_flow_put(flow);
 }
 
-/* The last skb with the pages was freed, or its pages were copied: release the reference. */
+/* The count of @z->uarg is 0, so no skb has the pages any more: release the reference. */
 static void nhca_zcopy_release(struct nhca_zcopy *z)
 {
 	if (nhca_pageref_end(nhca_flow_pagerefs(z->flow), &z->pages)) {
@@ -82,7 +82,10 @@ u32 nhca_zcopy_pages(struct nhca_zcopy **z, struct nhca_flow *flow, const struct
 	struct nhca_piece *end = p;
 	struct page *page;
 
-	/* a dma-buf is not in the direct map, and a slab page must not be in a fragment */
+	/*
+	 * a dma-buf is not in the direct map; a slab page must not be in a fragment; without
+	 * @region packets must not refer to the page
+	 */
 	if (is_vmalloc_addr(seg->addr) || !sendpage_ok(nhca_seg_page(seg)) || !region)
 		return 0;
 	if (!*z)

@@ -30,7 +30,8 @@ struct nhca_txq;
 #define NHCA_ZCOPY_PIECES	2
 
 /**
- * struct nhca_zcopy - a reference: the consumer pages of one batch, or of a few small batches
+ * struct nhca_zcopy - a reference: the consumer pages of one packet or batch, or of a few small
+ * batches
  * @uarg:    counts the builder (the code that makes the skbs) until nhca_zcopy_put(), and each skb
  *           with the pages; at 0 the pages are released
  * @ref:     references to this struct: one until the count of @uarg is 0, and one of the charge
@@ -66,7 +67,8 @@ struct nhca_zcopy *nhca_zcopy_new(struct nhca_flow *flow);
  * The caller attaches @z to the skb that gets the pieces.
  * Context: BH disabled, live section.
  * Return: number of pieces; 0: the bytes must be copied, because packets must not refer to the
- * pages, because @z covers other regions already, or because there is no memory.
+ * pages, because @z covers NHCA_PAGEREF_REGIONS other regions already, or because there is no
+ * memory.
  */
 u32 nhca_zcopy_pages(struct nhca_zcopy **z, struct nhca_flow *flow, const struct nhca_iter *it,
 		     const struct nhca_seg *seg, struct nhca_piece *p);
@@ -136,7 +138,7 @@ u32 nhca_zcopy_seq(const struct nhca_flow *flow);
 bool nhca_zcopy_released(struct nhca_flow *flow, u32 seq);
 
 /**
- * nhca_zcopy_wait_flow - wait until a flow has no references
+ * nhca_zcopy_wait_flow - wait until the references of a flow that exist now are released
  * @flow:  the flow; its requester or send engine begins no new reference
  * @dev:   its device
  * @owner: as nhca_pageref_wait()
