@@ -58,9 +58,9 @@
 	}
 
 /*
- * The opcodes of IBTA table 38, A14 (XRC), A17 (CNP) and A19 (FLUSH, ATOMIC WRITE), and those of
- * channels.  A READ request, an atomic, a FLUSH and an ATOMIC WRITE are each a message of one
- * packet, so they have FIRST and LAST.
+ * The opcodes of RC, UC and UD in IBTA table 38, of A14 (XRC), A17 (CNP) and A19 (FLUSH, ATOMIC
+ * WRITE), and of channels.  A READ request, an atomic, a FLUSH and an ATOMIC WRITE are each a
+ * message of one packet, so they have FIRST and LAST.
  */
 const struct nhca_opinfo nhca_opcodes[256] = {
 	ROW(RC, SEND_FIRST, "SEND First", F_SEND | F_FIRST, 0),

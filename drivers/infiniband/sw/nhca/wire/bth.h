@@ -165,7 +165,8 @@ enum nhca_nak {
 
 /*
  * Capability bits: the lower six bits of BTH byte 4, next to FECN and BECN.  IBTA reserves them:
- * other adapters send 0 and ignore them, and the ICRC does not cover them (9.2, A17.3.3).
+ * other adapters that conform send 0 and ignore them, and the ICRC does not cover them (9.2,
+ * A17.3.3).
  */
 #define NHCA_CAP_PRESENT	BIT(0)	/* the sender is nhca */
 #define NHCA_CAP_CONFIRMED	BIT(1)	/* the sender has received PRESENT on this connection */

@@ -16,7 +16,7 @@
 #endif
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 14, 0)
-#define NHCA_OLD_CRC32	/* crc32_le() uses tables; only the crypto API has faster code (icrc.c) */
+#define NHCA_OLD_CRC32	/* on x86, crc32_le() uses tables; the crypto API is faster (icrc.c) */
 #endif
 
 /*

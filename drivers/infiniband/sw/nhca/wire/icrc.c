@@ -2,9 +2,9 @@
 /*
  * The invariant CRC, computed with the fastest CRC-32 of the running kernel.
  *
- * From Linux 6.14 on, crc32_le() is the fastest.  In earlier kernels crc32_le() is portable code
- * with tables, and only the crypto API ("crc32") has code that uses the carry-less multiplication
- * of the CPU.
+ * From Linux 6.14 on, crc32_le() is the fastest.  In earlier kernels for x86, crc32_le() is
+ * portable code with tables, and only the crypto API ("crc32") has code that uses the carry-less
+ * multiplication of the CPU.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The invariant CRC of RoCEv2 (IBTA A17.3.3): a CRC-32 over eight bytes of 0xff, the headers of IP,
- * UDP and BTH, the extended headers, the payload and the pad.  In fields that routers may change,
- * all bits count as ones.
+ * The invariant CRC of RoCEv2 (IBTA A17.3.3): a CRC-32 over eight bytes of 0xff, the IP and UDP
+ * headers, the BTH, the extended headers, the payload and the pad.  In fields that routers may
+ * change, all bits count as ones.
  */
 #ifndef NHCA_WIRE_ICRC_H
 #define NHCA_WIRE_ICRC_H

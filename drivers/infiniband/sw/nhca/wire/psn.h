@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Arithmetic of packet sequence numbers: 24 bits, modulo 2^24 (IBTA 9.7.2).
+ * Arithmetic of packet sequence numbers: 24 bits, modulo 2^24 (IBTA 9.7.1).
  */
 #ifndef NHCA_WIRE_PSN_H
 #define NHCA_WIRE_PSN_H

@@ -33,7 +33,7 @@ enum nhca_rx_opcode {
 	NHCA_RX_READ_DATA	= 0xc3,	/* RDMA read: payload */
 	NHCA_RX_NOTICE		= 0xc4,	/* all bytes of a transfer are placed */
 	NHCA_RX_PROBE		= 0xc5,	/* requests a status: which packets have arrived */
-	NHCA_RX_STATUS		= 0xc6,	/* answers a probe or a fence */
+	NHCA_RX_STATUS		= 0xc6,	/* answers a probe, fence or third-party request */
 	NHCA_RX_FENCE		= 0xc7,	/* cancels a transfer at the peer; requests a status */
 	NHCA_RX_THIRD_REQUEST	= 0xc8,	/* a manager requests that a source writes to a target */
 	NHCA_RX_THIRD_WRITE	= 0xc9,	/* payload whose notice goes to the manager */
@@ -102,13 +102,14 @@ struct nhca_rcxt_id {
  * @version: NHCA_RXETH_VERSION
  * @notify:  NHCA_RX_NOTIFY_*
  * @status:  status: enum nhca_rx_status
- * @half:    half-receive write, half-receive read data: the payload goes into a frame.  Follows
- *           from the opcode
- * @again:   read request, probe: the packet answers a challenge, so its receiver sends no other
- *           challenge
+ * @half:    half-receive write, half-receive read data: the payload goes into a frame.  @half
+ *           follows from the opcode
+ * @again:   probe, and requests except half-send read requests: the packet answers a challenge, so
+ *           its receiver sends no other challenge
  * @length:  bytes of payload of this packet, without pad
  * @segment: bytes of payload of each packet of the transfer but the last
- * @src_channel: QPN of the channel that sent the packet; notices go there
+ * @src_channel: QPN of the channel to which notices and other answers go: the one that sent the
+ *           packet; in third-party payload, that of the manager
  * @key:     lower 32 bits of the key of the destination channel
  * @job:     job id of both channels
  * @rcxt:    rCxt of the destination channel; packet mode: rcxt.index has the upper 32 bits of the
@@ -126,8 +127,9 @@ struct nhca_rcxt_id {
  * @cookie:  chosen by the initiator for the program of its peer
  * @reply_pvo: read request, half-send read request, third-party request, and their challenges:
  *           destination of the transfer's first byte
- * @token:   challenge: token for the request; other requests, probe: token of the latest challenge
- *           from this peer, or 0 if there is none; fence, half-send read request: 0
+ * @token:   challenge: token for the repeated request or probe; probe, and requests except
+ *           half-send read requests: token of the latest challenge from this peer, or 0 if there is
+ *           none; fence, half-send read request: 0
  * @gid:     third-party request and challenge: GID of the target; third-party payload: GID of the
  *           manager
  * @target_channel: third-party request and challenge, as the following members: QPN of the target
