@@ -74,7 +74,7 @@ bool nhca_pageref_add(struct nhca_pageref *ref, struct nhca_pageref_region **reg
 /* Drop one count of a region, and free @r at a count of 0. */
 static void region_put(struct nhca_pageref_region *r)
 {
-	/* fully ordered, so that no skb reads the pages any more when the waiter sees the count */
+	/* fully ordered, so that no skb reads the pages any more when the waiter reads 1 */
 	int left = atomic_dec_return(&r->count);
 
 	if (!left)

@@ -4,8 +4,8 @@
  * closed, a sweep revokes the uses of the key (reference: remote key validation, FIGs. 10 to 12).
  *
  * Of a WRITE only the first packet has the R_Key, and of a READ only the request.  If the WRITE or
- * the READ response has several packets, the responder fills in an R_Key reference (ref) when this
- * packet arrives, and checks the ref for each later packet.  A QP has one ref for the WRITE that is
+ * the READ response has several packets, the responder fills in an R_Key reference (ref) when the
+ * R_Key arrives, and checks the ref for each later packet.  A QP has one ref for the WRITE that is
  * arriving, and one for each READ of several packets that it answers.  The manager in the reference
  * text walks all QPs.  nhca instead has a hash table of refs by key.  So the cost of a sweep does
  * not depend on the number of QPs, but on the number of refs in the key's bucket.

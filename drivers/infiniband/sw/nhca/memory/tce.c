@@ -73,9 +73,9 @@ static bool shift_ok(unsigned int shift)
 }
 
 /*
- * Return: the key, other than @but, that has not been used in the table for the longest time.  The
- * order of keys is secret, because peers see keys of job memory and must not be able to guess other
- * keys.  Key 0 is not used, so that neither an entry in use nor a PVO is 0.
+ * Return: the key, other than @but, that this function has not returned for the table for the
+ * longest time.  The order of keys is secret, because peers see keys of job memory and must not be
+ * able to guess other keys.  Key 0 is not used, so that neither an entry in use nor a PVO is 0.
  */
 static u32 next_key(unsigned int table, u32 but)
 {

@@ -7,9 +7,9 @@
  *   TCE  63..42 key and table, as in the PVO   41..2 page frame number   1..0 NHCA_TCE_*
  *
  * All devices of the host share the tables.  All pages of a table have one size, the class of the
- * table: PAGE_SIZE, PMD_SIZE or PUD_SIZE.  The entries of a region are contiguous in a table: they
- * form a range.  Each range gets a key that has not been used recently.  An entry of 0 maps no
- * page.
+ * table: PAGE_SIZE, PMD_SIZE or PUD_SIZE.  The entries of a region (on-demand: of each of its
+ * chunks) are contiguous in a table: they form a range.  Each range gets a key that no range of the
+ * table has got recently.  An entry of 0 maps no page.
  */
 #ifndef NHCA_TCE_H
 #define NHCA_TCE_H
@@ -98,8 +98,8 @@ extern struct nhca_tce_table nhca_tce_tables[NHCA_TCE_TABLES];
 
 /**
  * nhca_range_alloc - reserve @count contiguous entries
- * @r:     filled in.  Its entries are 0.  Its key is the one that has not been used in the table
- *         for the longest time.
+ * @r:     filled in.  Its entries are 0.  Its key is the one that no range of the table has got for
+ *         the longest time.
  * @shift: page size class
  * @count: number of entries, 1 or more
  * @owner: owner of the range

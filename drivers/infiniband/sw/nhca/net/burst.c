@@ -2,11 +2,11 @@
 /*
  * Batches: several packets that enter the network stack as one skb.
  *
- * A batch needs a peer that verifies UDP checksums, because GSO adds a checksum to every packet.
- * The netdev must support UDP GSO and checksums, or no fragments (no NETIF_F_SG) at all. On a
- * netdev without fragments each packet of the batch is a linear skb with a copied payload
- * (linear.c). For a netdev with fragments but without UDP GSO the stack would segment a batch in
- * software, which costs more than single packets.
+ * GSO adds a UDP checksum to every packet, so batches are sent only to peers that verify UDP
+ * checksums (nhca_tx.sum). The netdev must support UDP GSO and checksums, or no fragments (no
+ * NETIF_F_SG) at all. On a netdev without fragments each packet of the batch is a linear skb with a
+ * copied payload (linear.c). For a netdev with fragments but without UDP GSO the stack would
+ * segment a batch in software, which costs more than single packets.
  */
 #include <linux/ip.h>
 #include <linux/ipv6.h>
@@ -195,9 +195,9 @@ static int nhca_burst_begin(struct nhca_burst *b, struct nhca_tx *tx)
 		return -ENOMEM;
 	nhca_burst_behind(b, b->skb);
 	/*
-	 * Begin a new zero-copy reference if there is no frag_list, because then a reference can
-	 * store the charge of only one skb. Also begin a new reference if the old one has little
-	 * room for other regions.
+	 * Begin a new zero-copy reference if there is no frag_list: then consumer pages are in the
+	 * batch's own fragments, and a reference can store the charge of only one such skb. Also
+	 * begin a new reference if the old one has little room for other regions.
 	 */
 	if (!b->lists || nhca_zcopy_regions(b->zcopy) > NHCA_PAGEREF_REGIONS / 2)
 		nhca_burst_put_zcopy(b);

@@ -9,7 +9,7 @@
 #include <linux/skbuff.h>
 
 /**
- * struct nhca_cursor - a piece of an skb: contiguous bytes
+ * struct nhca_cursor - a position in an skb: the piece (contiguous bytes) that was last read
  * @head:  the skb
  * @skb:   @head, or the skb of its frag_list that contains the piece
  * @next:  the fragment of @skb after the piece

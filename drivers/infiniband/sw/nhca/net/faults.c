@@ -2,7 +2,7 @@
 /*
  * Injected faults of packets that are sent and received. While a device has a rule for packets,
  * each packet is sent as a separate skb, and a received packet that a fault affects is copied to a
- * separate skb. Packets that are delayed or overtaken wait in the delay queue of their device.
+ * separate skb. Packets to be delayed or overtaken wait in the delay queue of their device.
  */
 #include <linux/hrtimer.h>
 #include <linux/ip.h>

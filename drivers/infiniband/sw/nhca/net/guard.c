@@ -71,7 +71,7 @@ unsigned int nhca_guard_hook(void *priv, struct sk_buff *skb, const struct nf_ho
 	return NF_DROP;
 }
 
-/* after the hooks of nftables and iptables, whose rules may change the destination port */
+/* runs after the hooks of nftables and iptables, whose rules may change the destination port */
 static const struct nf_hook_ops nhca_guard_ops[] = {
 	{
 		.hook = nhca_guard_hook,

@@ -369,7 +369,8 @@ struct nhca_alike {
  * @mcast: @daddr is multicast
  * @iif:   incoming interface. A packet of this host arrives on lo; but if its destination is a
  *         link-local address, @iif is the interface that has the address
- * @hdr:   the IP header of the skb, for the GRH of UD; in a batch, its length is that of the batch
+ * @hdr:   the IP header of the skb, for the GRH of UD; in a batch, its length field is that of the
+ *         whole batch
  */
 struct nhca_ip {
 	struct nhca_net *nn;
@@ -510,8 +511,8 @@ int nhca_rx_read(const struct nhca_rx *rx, void *to, u32 len);
  * @max: maximum number of packets
  * @it:  the destination
  *
- * The packets may differ from @rx only in the PSN, which counts up, and in the AckReq bit. A packet
- * with AckReq is the last one.
+ * The packets may differ from @rx only in the PSN, which counts up, and in the AckReq bit. The
+ * function copies no packet after one with AckReq.
  * Context: live section.
  * Return: number of packets copied, up to the first that differs or could not be copied completely;
  * 0 if the packets have ICRCs or acknowledgments, which the caller must check one by one.

@@ -190,7 +190,8 @@ enum nhca_rx_kind nhca_rx_decode(struct nhca_rx *rx, u32 udp_len)
 }
 
 /*
- * Copy the packet's IP and UDP headers to @buf, as they were on the wire.
+ * Copy the packet's IP and UDP headers to @buf, as they were on the wire, except that a packet of a
+ * batch gets the checksums of the batch, which the ICRC does not cover.
  * @id: how much the packet's IPv4 identification exceeds that of the first packet of the batch
  * Return: length of the headers in bytes.
  */

@@ -126,7 +126,10 @@ static inline u32 nhca_flow_stuck(s64 inflight)
 	return (u64)inflight >> NHCA_FLOW_STUCK_SHIFT & NHCA_FLOW_COUNT;
 }
 
-/* Return: true if a waiting flow has to send first. Responses are sent before requests. */
+/*
+ * Return: true if a flow waits that has to send before a flow with a response (@answer) or with a
+ * request. Responses are sent before requests.
+ */
 static inline bool nhca_txq_waiting(const struct nhca_txq *q, bool answer)
 {
 	return !list_empty_careful(&q->waiting[true]) ||

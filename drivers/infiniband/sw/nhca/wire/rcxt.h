@@ -61,7 +61,10 @@ enum nhca_rx_opcode {
  */
 #define NHCA_RCXT_MIN_SEGMENT	64u
 #define NHCA_RCXT_MAX_SEGMENT	0xfffcu
-/* maximum payload bytes of packet mode and of a status: the data of a frame (NHCA_FRAME_DATA) */
+/*
+ * maximum payload bytes of a packet in packet mode, of a half-receive transfer and of a status: the
+ * data of a frame (NHCA_FRAME_DATA)
+ */
 #define NHCA_RX_MAX_PACKET	1984u
 
 /* nhca_rxeth.notify: sides of a transfer that get a completion when all bytes are placed */
@@ -74,13 +77,13 @@ enum nhca_rx_opcode {
  */
 #define NHCA_RX_NOTIFY_THIRD		0x04
 
-/* nhca_rxeth.status: state of a transfer at the rCxt that the probe or fence names */
+/* nhca_rxeth.status: state of a transfer at the rCxt that the answered packet names */
 enum nhca_rx_status {
 	NHCA_RX_ST_DONE		= 0,	/* all bytes are placed */
 	NHCA_RX_ST_PARTIAL	= 1,	/* not complete; the payload is a bitmap of packets */
 	NHCA_RX_ST_NONE		= 2,	/* unknown: the rCxt does not receive this transfer */
 	NHCA_RX_ST_VIOLATED	= 3,	/* memory protection refused a packet */
-	NHCA_RX_ST_FENCED	= 4,	/* canceled by a fence: no further byte is placed */
+	NHCA_RX_ST_FENCED	= 4,	/* canceled by a fence: no further byte is placed or sent */
 	/* answers of a source that refuses a third-party request */
 	NHCA_RX_ST_FORBIDDEN	= 5,	/* the source's program has not allowed this target */
 	NHCA_RX_ST_TOO_LONG	= 6,	/* the segment is longer than a packet of the source */
@@ -132,10 +135,10 @@ struct nhca_rcxt_id {
  *           none; fence, half-send read request: 0
  * @gid:     third-party request and challenge: GID of the target; third-party payload: GID of the
  *           manager
- * @target_channel: third-party request and challenge, as the following members: QPN of the target
- * @target_key: lower 32 bits of the key of @target_channel
- * @target_rcxt: rCxt of @target_channel
- * @part:    also in half-receive read requests and challenges: number of bytes to send, from
+ * @target_channel: third-party request and challenge: QPN of the target
+ * @target_key: in the same packets: lower 32 bits of the key of @target_channel
+ * @target_rcxt: in the same packets: rCxt of @target_channel
+ * @part:    third-party or half-receive read request or challenge: number of bytes to send, from
  *           @offset on
  * @number:  in the same packets as @part: number of the request; a repetition for the same transfer
  *           has a higher number
