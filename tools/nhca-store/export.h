@@ -49,8 +49,8 @@ void export_describe(const struct store_export *export, struct store_reply *repl
  * @o: export, peer and write are set
  * @pd: protection domain of the connection
  * @pool: pool of the device
- * @reply: filled in, except for magic and version; in host byte order
- * Return: 0 or an errno; then the export is not open.
+ * @reply: output: the members of a reply to STORE_OPEN, in host byte order
+ * Return: 0; an errno: the export is not open.
  */
 int export_open(struct opened *o, struct ibv_pd *pd, struct nhcadv_direct_pool *pool,
 		struct store_reply *reply);

@@ -356,7 +356,8 @@ int nhcadv_allow_target(struct ibv_qp *qp, struct ibv_ah *ah);
  *
  * When the call returns, the channel sends no payload of third-party transfers to the address any
  * more.  The managers of transfers that were in progress get a status NHCADV_TRANSFER_FORBIDDEN.
- * Return: 0, ENOENT (the channel does not allow the address), EINVAL (@ah), or EOPNOTSUPP.
+ * Return: 0, ENOENT (the channel does not allow the address), EINVAL (@ah is of another PD, or a
+ * multicast address), or EOPNOTSUPP.
  */
 int nhcadv_revoke_target(struct ibv_qp *qp, struct ibv_ah *ah);
 
@@ -625,10 +626,12 @@ static inline void nhcadv_wr_probe(struct nhcadv_qp_ex *qp, const struct nhcadv_
  * is a frame NHCADV_FRAME_STATUS for @local_rcxt, with the wr_id of the fence as its cookie.  The
  * status is NHCADV_TRANSFER_FENCED, or NHCADV_TRANSFER_COMPLETE: the transfer was complete before.
  *
- * The peer does not answer if a packet is lost, while it copies payload of the transfer, or while
- * its own channel writes or reads with @remote_rcxt: post the fence again after a round trip.  The
- * peer never answers after its rCxt has had a higher tid.  Both ends need NHCADV_DEVICE_FENCE.
- * Without this capability, ibv_wr_complete() returns EOPNOTSUPP here, and a peer does not answer.
+ * No answer comes if the fence or its answer is lost, while the peer copies payload of the transfer
+ * (or sends it, as the source of a third-party transfer), or while the peer's channel uses
+ * @remote_rcxt for a write, read or third-party transfer of its own: post the fence again after a
+ * round trip.  The peer never answers after its rCxt has had a higher tid or was released.  Both
+ * ends need NHCADV_DEVICE_FENCE.  Without this capability, ibv_wr_complete() returns EOPNOTSUPP
+ * here, and a peer does not answer.
  */
 static inline void nhcadv_wr_fence(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
 				   uint64_t remote_rcxt, uint64_t local_rcxt, uint32_t tid)
@@ -648,7 +651,7 @@ static inline void nhcadv_wr_fence(struct nhcadv_qp_ex *qp, const struct nhcadv_
  * nhcadv_channel_info.segment of source and target less NHCADV_MOVE_HEADER.  notify has
  * NHCADV_NOTIFY_INITIATOR (the manager), and perhaps NHCADV_NOTIFY_TARGET.
  *
- * A source that refuses answers with a frame NHCADV_FRAME_STATUS for local_rcxt:
+ * If the source refuses the request, it answers with a frame NHCADV_FRAME_STATUS for local_rcxt:
  * NHCADV_TRANSFER_FORBIDDEN, NHCADV_TRANSFER_TOO_LONG or NHCADV_TRANSFER_PROT_ERR.  All three ends
  * need NHCADV_DEVICE_MOVE.  Without it, ibv_wr_complete() here returns EOPNOTSUPP, and a source or
  * target drops the packets.

@@ -29,8 +29,8 @@ extern "C" {
  * @NHCADV_WC_REMOTE_READ: receive CQ: all bytes of a peer's read were placed at the peer
  *
  * On the send CQ, wr_id is the wr_id of the work request.  On the receive CQ, wr_id is the cookie
- * of the peer.  A transfer that was refused, or that has lost a packet, has at most
- * NHCADV_WC_LOCAL.
+ * of the frame, or of the peer's transfer.  If a transfer was refused or has lost payload, its only
+ * completions are NHCADV_WC_LOCAL and those of frames.
  *
  * ibv_poll_cq() also returns byte_len, qp_num, src_qp (QP number of the peer's channel), and in
  * ibv_wc.invalidated_rkey the index of the frame (NHCADV_WC_FRAME) or the tid (other kinds).
@@ -108,7 +108,8 @@ static inline uint32_t nhcadv_wc_read_src_channel(struct nhcadv_cq *cq)
 /* nhcadv_frame.kind */
 enum nhcadv_frame_kind {
 	NHCADV_FRAME_PACKET	= 1,	/* a packet of nhcadv_wr_packet() */
-	NHCADV_FRAME_STATUS	= 2,	/* answer to nhcadv_wr_probe() or nhcadv_wr_fence() */
+	/* answer to nhcadv_wr_probe() or nhcadv_wr_fence(), or refusal of nhcadv_wr_move() */
+	NHCADV_FRAME_STATUS	= 2,
 	NHCADV_FRAME_WRITE	= 3,	/* a packet of nhcadv_wr_write_frames() */
 	NHCADV_FRAME_REQUEST	= 4,	/* a request of nhcadv_wr_ask() */
 	NHCADV_FRAME_READ	= 5,	/* a packet of nhcadv_wr_read_frames() */
@@ -139,14 +140,16 @@ enum nhcadv_transfer_status {
  * @src_rcxt: status: rCxt of the peer, which was probed or fenced, or which refused a transfer;
  *           write, request, read: rCxt of the peer
  * @rcxt:    status, write, request, read: rCxt of this channel
- * @tid:     status: tid of the transfer, as the probe or fence named it; write, request, read: tid
- *           of the transfer
- * @total:   bytes of the transfer; status: as the probe named it, not valid after a fence
- * @segment: payload of each packet but the last; status: as the probe named it, not valid after a
- *           fence
+ * @tid:     status: tid of the transfer, as the probe, fence or nhcadv_wr_move() named it; write,
+ *           request, read: tid of the transfer
+ * @total:   bytes of the transfer; status: as the probe or nhcadv_wr_move() named it, not valid
+ *           after a fence
+ * @segment: payload of each packet but the last; status: as the probe or nhcadv_wr_move() named it,
+ *           not valid after a fence
  * @offset:  status: offset in the transfer of the first packet that @data describes, in bytes;
  *           write, read: offset of @data
- * @cookie:  cookie of the packet; in a status, the cookie of the probe, or the wr_id of the fence
+ * @cookie:  cookie of the packet, or of the transfer; status: cookie of the probe or of the refused
+ *           transfer, or wr_id of the fence
  * @reserved: 0
  * @received: status: number of packets of the transfer that the peer has received
  * @src_channel: QP number of the peer's channel

@@ -348,18 +348,19 @@ enum nhca_transfer_status {
  * @length:  bytes of @data
  * @src_key: key of the peer's channel; other kinds than NHCA_FRAME_PACKET: only the lower 32 bits
  *           of the key
- * @src_rcxt: NHCA_FRAME_STATUS: the peer's rCxt that the probe or fence named; NHCA_FRAME_WRITE,
- *           NHCA_FRAME_REQUEST, NHCA_FRAME_READ: rCxt of the peer
+ * @src_rcxt: NHCA_FRAME_STATUS: the peer's rCxt that the probe, fence or refused NHCA_WR_CH_MOVE
+ *           named; NHCA_FRAME_WRITE, NHCA_FRAME_REQUEST, NHCA_FRAME_READ: rCxt of the peer
  * @rcxt:    other kinds than NHCA_FRAME_PACKET: rCxt of this channel
  * @tid:     other kinds than NHCA_FRAME_PACKET: tid of the transfer; NHCA_FRAME_STATUS: as the
- *           probe or fence named it
- * @total:   bytes of the transfer; NHCA_FRAME_STATUS: as the probe named it, and not valid after a
- *           fence
- * @segment: payload of each packet but the last; NHCA_FRAME_STATUS: as the probe named it, and not
- *           valid after a fence
+ *           probe, fence or NHCA_WR_CH_MOVE named it
+ * @total:   bytes of the transfer; NHCA_FRAME_STATUS: as the probe or NHCA_WR_CH_MOVE named it, and
+ *           not valid after a fence
+ * @segment: payload of each packet but the last; NHCA_FRAME_STATUS: as the probe or NHCA_WR_CH_MOVE
+ *           named it, and not valid after a fence
  * @offset:  NHCA_FRAME_STATUS: offset of the first packet that @data reports; NHCA_FRAME_WRITE,
  *           NHCA_FRAME_READ: offset of @data in the transfer
- * @cookie:  cookie of the peer's work request; NHCA_FRAME_STATUS: cookie of the probe or fence
+ * @cookie:  cookie of the packet, or of the transfer; NHCA_FRAME_STATUS: cookie of the probe, fence
+ *           or refused NHCA_WR_CH_MOVE
  * @received: NHCA_FRAME_STATUS: number of packets of the transfer that the peer has received
  * @src_channel: the peer's channel
  * @reserved: 0

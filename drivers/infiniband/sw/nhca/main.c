@@ -328,7 +328,7 @@ static bool nhca_has_roce(const struct ib_device *ibdev)
 static void nhca_warn_roce(struct net_device *ndev, const struct ib_device *ibdev)
 {
 	if (nhca_has_roce(ibdev))
-		netdev_warn(ndev, "also has the RoCE device %s: if this is an adapter with RoCE enabled, disable its RoCE, because the adapter takes the packets that the nhca device should receive; programs that use the first RDMA device that they find may choose either device\n",
+		netdev_warn(ndev, "also has the RoCE device %s: if this is an adapter with RoCE enabled, disable its RoCE, because the adapter takes the packets that the nhca device should receive; a program that is not told which RDMA device to use may take either of the two\n",
 			    dev_name(&ibdev->dev));
 }
 

@@ -51,7 +51,7 @@ static const struct kernel_param_ops max_rd_atomic_ops = {
 
 /* A device reports the value that the parameter had when the device was registered. */
 module_param_cb(max_rd_atomic, &max_rd_atomic_ops, &max_rd_atomic, 0644);
-MODULE_PARM_DESC(max_rd_atomic, "outstanding READs and atomics per QP that a new device reports, 1 to 128 (default 16)");
+MODULE_PARM_DESC(max_rd_atomic, "maximum number of outstanding READs and atomics per QP that a new device reports, 1 to 128 (default 16)");
 
 /* Report on-demand paging.  IB_ODP_SUPPORT_IMPLICIT: a region may cover the whole address space. */
 static void nhca_odp_caps(struct ib_device_attr *attr)

@@ -151,7 +151,7 @@ int nhca_add_gid(const struct ib_gid_attr *attr, void **context)
 	 */
 	if (ndev && !net_eq(dev_net(ndev), nhca_net_ns(dev->nn))) {
 		foreign = true;
-		ibdev_info_ratelimited(&dev->ibdev, "no GID for an address of %s, because this netdev is in another network namespace: there, add an nhca device to %s or, if %s is a VLAN, to a macvlan on %s\n",
+		ibdev_info_ratelimited(&dev->ibdev, "no GID for an address of %s, because this netdev is in another network namespace: add an nhca device to %s in that namespace (nhca accepts no VLAN: if %s is one, add the device to a macvlan on %s)\n",
 				       ndev->name, ndev->name, ndev->name, ndev->name);
 	}
 	rcu_read_unlock();
