@@ -89,7 +89,7 @@ static ssize_t file_try(struct nhca_direct_io *io, bool *contended)
 		ret = file->f_op->write_iter(&io->iocb, &iter);
 	}
 	if (ret == -EAGAIN) {
-		/* a trylock fails while another task waits for the lock: until the unlock below */
+		/* a task that waits until the unlock below also makes this trylock fail */
 		if (inode_trylock_shared(inode))
 			inode_unlock_shared(inode);
 		else

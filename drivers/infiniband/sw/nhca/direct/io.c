@@ -192,7 +192,7 @@ static struct nhca_direct_io *io_next(struct nhca_store *store)
 
 /*
  * Free PMBs to which no packet refers.  Wait for live sections, because a section may be copying
- * from or to such a PMB.  Without QUEUED ARRs or resting PMBs there is nothing to do.
+ * from or to such a PMB.  If no ARR is QUEUED, or no PMB is resting, there is nothing to do.
  * Return: true if the function has waited, and the pool now has free PMBs.
  */
 static bool pool_reclaim(struct nhca_direct_pool *pool)
@@ -349,7 +349,7 @@ void nhca_direct_pool_complete(struct nhca_direct_pool *pool)
 		spin_unlock(&pool->lock);
 		resumed = nhca_fault_end(nhca_fault_of(feed));
 		spin_lock(&pool->lock);
-		/* an owner that was not resumed takes no ARR, so wake the next waiting owner */
+		/* an owner that was not resumed takes no ARR, so wake the next in pool->waiters */
 		if (!resumed)
 			nhca_direct_pool_wake(pool);
 	}

@@ -4,10 +4,10 @@
  *
  * A pool has a fixed number of PMBs, of one page each.  Disks and packets share these pages.  The
  * regions of a pool, together, never have more blocks in memory than the pool has PMBs (reference:
- * FIG. 17).  An ARR has the state of one block of a region that one operation has requested.  ARRs
- * and PMBs are allocated independently of each other, so that any PMB may serve any block (FIG.
- * 19b): an ARR gets a PMB only when the read of its block begins, or when packets may write bytes
- * of its block.
+ * FIG. 17).  An ARR has the state of one block of a region, for the operation that has requested
+ * the block.  ARRs and PMBs are allocated independently of each other, so that any PMB may serve
+ * any block (FIG. 19b): an ARR gets a PMB only when the read of its block begins, or when packets
+ * may write bytes of its block.
  *
  * State of an ARR          Owner of its PMB       Bits of the reference
  * FREE                     -                      -
@@ -22,8 +22,8 @@
  * is *resting*.  The pool gives the PMB to another ARR only afterwards.
  *
  * A block that an operation writes is private to the operation while its ARR is COLLECTING.  Then
- * the ARR is DIRTY and gets its place in the order of the block's I/O (order.c): of several ARRs
- * that write one block, only the first may be DRAINING.
+ * the ARR becomes DIRTY and gets its place in the order of the block's I/O (order.c): of several
+ * ARRs that write one block, only the first may be DRAINING.
  */
 #ifndef NHCA_DIRECT_POOL_H
 #define NHCA_DIRECT_POOL_H
@@ -50,7 +50,7 @@ static inline u32 nhca_direct_edges(u32 blocks)
 	return clamp(blocks / 16, 2U, 16U);
 }
 
-/* an ARR without a PMB */
+/* nhca_arr.pmb of an ARR without a PMB */
 #define NHCA_PMB_NONE		U32_MAX
 
 /*
@@ -206,8 +206,8 @@ struct nhca_arr {
 /**
  * struct nhca_direct_pool - a pool
  * @ref:       one for the handle of the process, and one for each region
- * @lock:      protects the members from @allocated to @edges_free that are not constant, except
- *             @wq, @poll, @complete_bh and @done; also the PMBs and ARRs.  Taken with BH disabled,
+ * @lock:      protects the PMBs, the ARRs, and the members from @allocated to @edges_free that are
+ *             not constant, except @wq, @poll, @complete_bh and @done.  Taken with BH disabled,
  *             also in live sections.  The lock of a struct nhca_fault nests inside; no code holds
  *             this lock while it waits for live sections
  * @num:       number of PMBs (num_DRDMA_PMBs); constant
@@ -320,7 +320,7 @@ static inline u32 nhca_direct_dev(const struct nhca_direct_pool *pool)
 struct nhca_arr *nhca_arr_find(struct nhca_direct_pool *pool, const struct nhca_arr_key *key);
 
 /**
- * nhca_arr_take - take an ARR for a block; the ARR is then QUEUED, and @list is empty
+ * nhca_arr_take - take an ARR for a block; the ARR is then QUEUED, but not in nhca_store.queued yet
  * @pool:    the pool
  * @key:     block and operation, which have no ARR
  * @total:   bytes that the operation wants

@@ -23,7 +23,7 @@ struct cgroup_subsys_state;
 /**
  * enum nhca_io_kind - purpose of an I/O request
  * @NHCA_IO_READ: read FILLING blocks
- * @NHCA_IO_WRITE: write DRAINING blocks, or the part of one block that has new bytes
+ * @NHCA_IO_WRITE: write the new bytes of DRAINING blocks
  * @NHCA_IO_EDGE: read a part of a block into a page of nhca_direct_pool.edges, because new bytes
  *                 begin or end inside a unit of direct I/O
  * @NHCA_IO_MERGED: write the page of an EDGE request, into which the new bytes were copied
@@ -112,7 +112,7 @@ struct nhca_flush_group {
  *          DIRTY since the last flush began; [!@flush]: of those from before
  * @flushing: the responders and processes that wait for the flush in progress
  * @flush_next: the responders and processes that wait for the next flush
- * @flush_work: ends a flush; before, makes the file durable if the flush is persistent
+ * @flush_work: makes the file durable if the flush is persistent, and then ends the flush
  * @flush_busy: a flush is in progress
  * @wb_err: errno (positive) of a block that was lost since the last flush, or 0
  * @flushes: number of flushes that have ended

@@ -28,9 +28,10 @@ struct sock;
  */
 #define NHCA_RX_BUDGET	256
 /*
- * Maximum cost of the packets of a socket in one jiffy before nhca_sock.rest processes further
- * packets, with pauses for other work. The limit is needed because the stack may call
- * nhca_sk_data_ready() for 64 packets without a pause, and each call may use a whole budget.
+ * If the packets of a socket have cost more than this in one jiffy, nhca_sk_data_ready() leaves
+ * further packets to nhca_sock.rest, which pauses for other work. The limit is needed because the
+ * stack may call nhca_sk_data_ready() for 64 packets without a pause, and each call may use a whole
+ * budget.
  */
 #define NHCA_RX_JIFFY	(8 * NHCA_RX_BUDGET)
 

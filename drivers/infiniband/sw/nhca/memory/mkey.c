@@ -25,10 +25,10 @@
 static struct rhashtable keys;
 
 /*
- * For each value of the low 11 bits of an index, the key that was added last.  Most lookups find
- * their key here and need not search the hash table.  nhca_mkey_add() stores a key here, and
- * nhca_mkey_del() removes it.  The owner of the key calls these functions one after the other, so
- * no removed key stays here.
+ * For each value of the low 11 bits of an index, the key that was added last.  Unless there are
+ * thousands of keys, most lookups find their key here and need not search the hash table.
+ * nhca_mkey_add() stores a key here, and nhca_mkey_del() removes it.  The owner of the key calls
+ * these functions one after the other, so no removed key stays here.
  */
 #define NHCA_MKEY_RECENT	2048
 static struct nhca_mkey *keys_recent[NHCA_MKEY_RECENT];
