@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: when atomic allocations fail during traffic, RC delivers every byte, and datagrams and channels at most lose packets
+# purpose: when atomic allocations fail during traffic, RC delivers every byte, and UC, UD and channels at most lose packets
 # tier: long
 # lab: --machine uml --kernel debug --nodes 2 --cpus 2 --timeout 400 --env SLOWER=4
 # lab long: --machine uml --kernel debug --nodes 2 --cpus 2 --timeout 3600 --env SLOWER=4 --env MESSAGES=64 --env "PERCENT=2 10"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: CPUs that go offline and online under traffic, on either side, cost no byte and no connection
+# purpose: when CPUs of either node go offline and online under traffic, no connection ends and no wrong byte arrives
 # tier: long
 # lab: --nodes 2 --cpus 2 --timeout 240
 # lab long: --nodes 2 --cpus 2 --timeout 3600 --env SECONDS_EACH=60 --env ALL=1

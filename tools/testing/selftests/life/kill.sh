@@ -16,7 +16,8 @@
 . "$LAB_SRC/selftests/lib/node.sh"
 
 kills=${KILLS:-6}
-# Transfers without an end. TCP or rdma_cm reports to each end that the other end has been killed.
+# None of these transfers ends before one end is killed. The other end then notices by TCP, by rdma_cm or by a failed
+# request.
 read -ra tools <<< "${TOOLS:-ib_write_bw rping verify_xfer ib_read_bw ib_read_bw_events}"
 
 # command_of TOOL SERVER: print the command of one end. SERVER is empty on the server.
@@ -28,7 +29,7 @@ command_of() {
 	ib_write_bw) echo "ib_write_bw -D 600 -q 4 -s 65536 $perftest" ;;
 	ib_read_bw_events) echo "ib_read_bw -n 5000000 -e -s 4096 $perftest" ;;
 	ib_read_bw) echo "ib_read_bw -D 600 -s 262144 $perftest" ;;
-	# Both ends send, so that each end notices the end of its peer. Every byte is checked.
+	# Both ends send, so that each one notices that the other was killed. Every byte is checked.
 	verify_xfer) echo "verify_xfer -d $RDMA_DEV -g $gid -b -e -q 8 -w 8 -s 20000 -L 600 -P 25 $server" ;;
 	channel_close) echo "channel_close -d $RDMA_DEV -g $gid -n 1000000000 $server" ;;
 	rping)
@@ -61,7 +62,7 @@ start() {
 	JOB=$!
 }
 
-# kill_one TOOL VICTIM ROUND: kill one end while data flows. The other end must notice within 30 s.
+# kill_one TOOL VICTIM ROUND: kill one end while data flows. The other end must then end by itself within 30 s.
 kill_one() {
 	local tool=$1 victim=$2 round=$3 tries command
 	command=$(command_of "$tool" "$([ "$NODE" = 2 ] && echo "$IP_1")") || return 1
@@ -118,9 +119,9 @@ for round in $(seq 0 "$kills"); do
 	[ $victim = 1 ] && role=server || role=client
 	name="kill $round, node $NODE: $tool, its $role is killed, module reloaded"
 	kill_one "$tool" $victim "$round" && good=1 || good=
-	# Round 0 makes allocations that stay, such as caches. Later rounds must not add to them.
 	reload "$name" "$resources" && [ -n "$good" ] && [ "$round" != 0 ] && ok "$name"
 	barrier "round-$round" 180 || exit 1
+	# Round 0 makes allocations that stay, such as caches. memory_check counts only what later rounds add.
 	[ "$round" = 0 ] && memory_mark
 done
 

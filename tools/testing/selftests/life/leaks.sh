@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: the checks for leaks find what is leaked on purpose
+# purpose: the checks for leaks report what stopped processes hold, and nothing after the end of these processes
 # tier: long
 # lab: --nodes 1 --timeout 240
 # lab debug: --nodes 1 --kernel debug --timeout 600
@@ -37,8 +37,7 @@ notices() {
 	done
 }
 
-# Start two processes with 200 connected QPs each, wait until the QPs exist, and stop both
-# processes.
+# Start two processes with 200 connected QPs each, wait until the QPs exist, and stop both processes (SIGSTOP).
 hold() {
 	local command="verify_xfer -d $RDMA_DEV -g $gid -q $QPS -s 64 -w 2 -L 600" pid tries
 	# shellcheck disable=SC2086 # words
@@ -68,7 +67,7 @@ release() {
 }
 
 before=$(resources "$RDMA_DEV")
-# The first run makes allocations that stay, such as caches. Later runs must not add to them.
+# A first run makes allocations that stay, such as caches. The checks count only what the second run adds.
 hold
 release
 resources_are "$RDMA_DEV" "$before"
@@ -81,7 +80,7 @@ release
 resources_check "resources_check finds no leak afterwards" "$RDMA_DEV" "$before"
 memory_check "memory_check finds no leak afterwards" $QPS
 
-# Processes must hold no module reference, so that the module can be removed while they run. Falsify the recorded
-# number of references: the check must find the difference.
+# Processes hold no module reference, so that the module can be removed while they run. So falsify the recorded number
+# of references: the check must find the difference.
 sed -i 's/^module-references .*/module-references -1/' "$LIB_TMP/memory"
 notices memory_check "module-references: -1 -> 0" -- memory_check held $QPS

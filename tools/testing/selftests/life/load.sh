@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: the module loads on each kernel, its provider is found, and it unloads with devices present
+# purpose: the module loads on each kernel, its provider is found, and the module unloads while a device exists
 # tier: check
 # lab trixie: --nodes 1 --driver none --timeout 120
 # lab bookworm-kernel: --nodes 1 --driver none --release bookworm-kernel --timeout 120
@@ -32,7 +32,7 @@ gone() {
 
 run "modprobe nhca" modprobe nhca
 run "rdma link add" rdma link add nhca0 type nhca netdev "$NETDEV"
-# ibv_devinfo opens the device, so it needs the module, the provider and a port with a carrier.
+# ibv_devinfo needs the provider to open the device, and shows an active port only if the netdev has a carrier.
 export -f active gone
 run "ibv_devinfo shows an active port" bash -c active
 run "rdma link del" rdma link del nhca0

@@ -16,7 +16,7 @@ URL = "http://127.0.0.1:9100/metrics"
 METRIC = re.compile(r"^(node_infiniband_\w+)(\{.*\})? (\S+)$")
 NAMES = ("port_packets_transmitted_total", "port_packets_received_total",
          "port_data_transmitted_bytes_total", "port_data_received_bytes_total")
-# bytes of extended headers by opcode: RC SEND, WRITE, READ and ACK, and UD SEND, without immediate data
+# bytes of extended headers by opcode: RC WRITE, READ and ACK, and UD SEND, without immediate data; RC SEND has none
 EXTENDED = {0x06: 16, 0x0a: 16, 0x0c: 16, 0x0d: 4, 0x0f: 4, 0x10: 4, 0x11: 4, 0x64: 8}
 UDP, BTH, ICRC = 8, 12, 4
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: node_exporter, ibstat and sysfs show the packets and bytes of a capture, and the same metrics as for rdma_rxe
+# purpose: sysfs and node_exporter count what a capture has, node_exporter has all metrics of rdma_rxe, and ibstat shows the port
 # tier: long
 # lab: --nodes 2 --packages prometheus-node-exporter,infiniband-diags,collectl --timeout 300
 # lab bookworm: --nodes 2 --release bookworm --packages prometheus-node-exporter,infiniband-diags,collectl --timeout 300

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
 # Kinds of netdevs for netdevs.sh and netdevs_nvme.sh. A kind has a function kind_NAME SPACE NUMBER PEER, which runs
-# for both ends. The netdev `base` has the address 10.102.0.NUMBER. The function creates a netdev and sets
+# for both ends. The netdev `base` has the address 10.102.0.NUMBER. The function may create a netdev, and sets
 #   DEV	the netdev that gets an nhca device
 #   ADDR	the netdev that gets the address 10.103.0.NUMBER, if it is another one
-# If there is a function late_NAME, it runs when the device has been made, and gone_NAME NUMBER after the test.
+# If they exist, late_NAME runs after the nhca device was created, and gone_NAME NUMBER after the test.
 #
-# The test defines peer_mac NUMBER, which prints the MAC address of the `base` of that end. SPACE is the namespace of
-# the end, empty for the initial one.
+# The test defines peer_mac NUMBER, which prints the MAC address of `base` at end NUMBER. SPACE is the namespace of the
+# end, empty for the initial one.
 
 KEY=0123456789abcdef0123456789abcdef
 
@@ -33,7 +33,7 @@ kind_bond() {
 	DEV=up0
 }
 
-# The bond has no port when the device is made.
+# The bond has no port when the nhca device is created.
 kind_bond_late() {
 	on link add up0 type bond mode active-backup miimon 100
 	DEV=up0
@@ -49,7 +49,7 @@ kind_team() {
 	DEV=up0
 }
 
-# The device is on the internal port of the bridge, a netdev with the bridge's name.
+# The nhca device is on the internal port of the bridge, a netdev with the bridge's name.
 kind_ovs() {
 	local folder=$LIB_TMP/ovs$2
 	mkdir "$folder" && ovsdb-tool create "$folder/db" /usr/share/openvswitch/vswitch.ovsschema || return
@@ -87,7 +87,7 @@ kind_ipvlan() {
 	DEV=up0
 }
 
-# Only one end is in a VRF, because programs in a VRF cannot connect by TCP without `ip vrf exec`.
+# Only end 1, the server, is in a VRF, because a client in a VRF cannot connect by TCP without `ip vrf exec`.
 kind_vrf() {
 	DEV=base
 	[ "$2" = 1 ] || return 0

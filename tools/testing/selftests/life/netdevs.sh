@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: verbs and rdma_cm work over each kind of netdev, or rdma link add refuses the netdev with a reason
+# purpose: verbs work over each kind of netdev, and rdma_cm over each kind that it supports
 # tier: long
 # lab: --nodes 1 --packages libteam-utils,openvswitch-switch --timeout 1800
 # lab backports: --nodes 1 --release backports --packages libteam-utils,openvswitch-switch --timeout 1800
@@ -89,7 +89,7 @@ kind() {
 	gid1=$(gid_of nhca_e1 10.103.0.1) gid2=$(gid_of nhca_e2 10.103.0.2)
 	pair "$name: ib_write_bw" "ip netns exec end1 ib_write_bw -F -d nhca_e1 -x $gid1 -s 20000 -n 100" \
 		"ip netns exec end2 ib_write_bw -F -d nhca_e2 -x $gid2 -s 20000 -n 100 10.103.0.1"
-	# The rdma_cm of Linux finds only addresses of Ethernet netdevs.
+	# rdma_cm finds a RoCE device only by an address of an Ethernet netdev, and a tun netdev is none.
 	[ "$name" = tun ] ||
 		pair "$name: rping" "ip netns exec end1 rping -s -a 10.103.0.1 -C 10 -V" \
 			"ip netns exec end2 rping -c -a 10.103.0.1 -I 10.103.0.2 -C 10 -V"
@@ -113,7 +113,7 @@ kind macsec
 kind ipsec esp4
 kind tun
 
-# One host: the device reaches itself.
+# alone NAME NETDEV IP: a device on NETDEV exchanges data with itself
 alone() {
 	local name=$1 netdev=$2 ip=$3
 	device_add nhca_alone "$netdev" "$ip" > "$LIB_TMP/alone" 2>&1 || {

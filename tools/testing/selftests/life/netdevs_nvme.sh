@@ -20,7 +20,7 @@ peer_mac() {
 	cat "$LAB_CTL/mac.$1"
 }
 
-# Give the card the name and address that the kinds expect; base_gone gives it its own name again.
+# Give $NETDEV the name and address that the kinds expect. base_gone restores the name.
 base_make() {
 	ip link set "$NETDEV" down && ip link set "$NETDEV" name base && ip link set base up &&
 		ip addr flush dev base && ip addr add "10.102.0.$NODE/24" dev base
@@ -31,7 +31,7 @@ base_gone() {
 	ip link set base down && ip link set base name "$NETDEV"
 }
 
-# The card is in a bridge with one end of a veth pair; the device is on the other end.
+# `base` is in a bridge with one end of a veth pair. The nhca device is on the other end.
 kind_veth() {
 	ip link add br0 type bridge && ip link add up0 type veth peer name up0p &&
 		ip link set base master br0 && ip link set up0p master br0 && ip link set up0p up && ip link set br0 up
@@ -110,7 +110,7 @@ rdma link del "$RDMA_DEV"
 device_gone "$RDMA_DEV"
 barrier macs
 
-# the kinds, with the module of each that has another name
+# KIND, or KIND:MODULE if the module has another name
 for it in ${KINDS:-virtio:virtio_net veth bridge bond:bonding bond_late:bonding team ovs:openvswitch vlan:8021q macvlan \
 	ipvlan vrf vxlan geneve gretap:ip_gre macsec ipsec:esp4}; do
 	kind "${it%:*}" "${it#*:}"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: devices of one host and of several network namespaces, shared and exclusive, exchange data and can be removed
+# purpose: devices in one and several network namespaces exchange data and can be removed, also in exclusive mode
 # tier: check
 # lab: --nodes 1 --timeout 400
 # lab backports: --nodes 1 --release backports --timeout 400
@@ -13,7 +13,7 @@
 . "$LAB_SRC/selftests/lib/node.sh"
 
 # cable SUBNET LEFT RIGHT: create a veth between the namespaces LEFT and RIGHT ("" is the initial one), with the
-# addresses 10.96.SUBNET.1 and .2
+# addresses 10.96.SUBNET.1 and .2, and fd96:SUBNET::1 and ::2
 cable() {
 	local subnet=$1 left=$2 right=$3
 	ip link add "v${subnet}l" type veth peer name "v${subnet}r" || return
@@ -92,7 +92,7 @@ talk() {
 		"$(prefix "$space2")rping -c -a $ip1 $from -C 20 -v -V"
 }
 
-# sysfs shows only devices of the namespace in which it was mounted.
+# In exclusive mode sysfs shows only devices of the namespace in which it was mounted.
 gid_in() {
 	local space=$1 dev=$2 ip=$3
 	if [ -z "$space" ] || [ -e "/sys/class/infiniband/$dev" ]; then
@@ -183,7 +183,8 @@ vrf() {
 	cable 6 red blue && add nhca_6l v6l red 10.96.6.1 && add nhca_6r v6r blue 10.96.6.2 || return
 	ip -n red link add vr6 type vrf table 106 && ip -n red link set vr6 up || return
 	ip netns exec red sysctl -qw net.ipv4.tcp_l3mdev_accept=1 net.ipv6.conf.v6l.keep_addr_on_down=1 || return
-	# Like the root user of a container, the user who changes the VRF did not create the device.
+	# A user who has only CAP_NET_ADMIN, and did not create the device, moves its netdev into the VRF, as the root
+	# user of a container may.
 	ip netns exec red setpriv --reuid nobody --clear-groups --inh-caps=+net_admin --ambient-caps=+net_admin \
 		ip link set v6l master vr6 && device_ready nhca_6l 10.96.6.1 fd96:6::1
 }
@@ -208,7 +209,7 @@ else
 			"ip netns exec red verify_xfer -d nhca_6l -g $memory -q 4 -n 200 -s 20000 -b 127.0.0.1"
 	done
 	# Traffic of a device with itself goes through the VRF, which is the loopback netdev of its addresses. So
-	# datagrams must not take the same-host path past the netem of the VRF.
+	# datagrams must not use the same-host path, which would bypass the netem of the VRF.
 	memory=$(gid_in red nhca_6l 10.96.6.1)
 	before=$(same_host_bytes nhca_6l)
 	modprobe sch_netem
@@ -282,7 +283,7 @@ if sharing exclusive; then
 	else
 		ok "exclusive: a namespace sees its own device only"
 	fi
-	# Listeners of rdma_cm in the namespace red are not visible in the initial one, so look there as well.
+	# The initial namespace does not show listeners of rdma_cm in the namespace red, so search red as well.
 	eval "lib_$(declare -f listens)"
 	listens() {
 		lib_listens "$1" || ip netns exec red rdma res show cm_id | grep -q 'state LISTEN'

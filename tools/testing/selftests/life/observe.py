@@ -25,7 +25,7 @@ DEVICE, COMMAND = sys.argv[1], sys.argv[2:]
 LINK = f"{DEVICE}/1"
 INSTANCES = pathlib.Path("/sys/kernel/tracing/instances")
 SCRIPTS = pathlib.Path("/usr/local/share/nhca/bpftrace")
-# Indices of 32-bit words in struct nhca_res_qp. The test reads the words up to retries_left.
+# Indices of 32-bit words in struct nhca_res_qp
 QP_WORDS = {"qpn": 1, "type": 2, "state": 3, "dest_qpn": 4, "path_mtu": 5, "sq_size": 9, "sq_psn": 12,
             "sq_una": 13, "cwnd": 15}
 report = ktap.Report()
@@ -172,7 +172,7 @@ class Terminal:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
                 return os.waitstatus_to_exitcode(status)
-            # Read its last output: it closes the terminal before it exits.
+            # Read the last output of nhcatop, which must not block on a full terminal.
             self.until("$^", 0.1)
             time.sleep(0.1)
         os.kill(self.pid, signal.SIGKILL)
@@ -183,7 +183,7 @@ class Terminal:
 def screen(number):
     terminal = Terminal()
     result("nhcatop shows the queue pair in a terminal", terminal.until(f"{number:#x}"), getattr(terminal, "last", ""))
-    # Ctrl-L: without it, nhcatop draws only what has changed.
+    # Ctrl-L makes nhcatop draw the whole screen, not only what has changed.
     terminal.until("$^", 2)
     terminal.keys("\x0c")
     result("nhcatop shows a histogram", terminal.until("[▁▂▃▄▅▆▇█]"), getattr(terminal, "last", ""))

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: rdma resource and nhcatop show queue pairs, keys and channels in use, and their problems
+# purpose: rdma resource, nhcatop and bpftrace scripts show the queue pair, CQs and regions of a transfer, and its retries
 # tier: check
 # lab: --nodes 2 --timeout 300
 # lab bookworm: --release bookworm --nodes 2 --timeout 400
@@ -20,7 +20,7 @@ if [ "$NODE" = 1 ]; then
 		ss -Hltn 'sport = :18515' | grep -q . && break
 		sleep 0.1
 	done
-	# This node sends acknowledgments: lose 1 % of them.
+	# This node sends only acknowledgments: lose 1 % of them.
 	tc qdisc replace dev "$NETDEV" root netem limit 20000 loss 1%
 fi
 barrier ready

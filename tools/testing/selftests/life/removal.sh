@@ -42,7 +42,7 @@ stuck() {
 	CLIENT=$!
 	sleep 3
 	# A retransmitted packet has a copy of the bytes, and no pages of the sender. So stop the sender until all
-	# packets are acknowledged, so that the packets in the queue are no retransmissions. Then continue it.
+	# packets are acknowledged. Then the first packets in the queue are new ones, with pages.
 	kill -STOP "$CLIENT"
 	sleep 2
 	modprobe -q sch_tbf

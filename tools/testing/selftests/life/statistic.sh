@@ -23,7 +23,7 @@ barrier ready
 barrier measured 600
 [ "$NODE" = 1 ] && kill $server 2> /dev/null
 
-# In automatic mode, create and destroy a queue pair.
+# In automatic mode the RDMA core binds each new queue pair to a counter. Create and destroy a queue pair.
 [ "$NODE" = 2 ] && rdma statistic qp set link "$RDMA_DEV/1" auto type on
 port=/sys/class/infiniband/$RDMA_DEV/ports/1/hw_counters
 before=$(cat "$port/rdma_sends" "$port/rdma_recvs")

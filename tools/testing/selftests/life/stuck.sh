@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: packets that stay in the queue of a netdev block nothing: regions are deregistered, processes end, and the module unloads
+# purpose: processes can be killed while their packets stay in the queue of a netdev, and the module unloads afterwards
 # tier: check
 # lab: --nodes 2 --timeout 300
 
@@ -8,7 +8,7 @@
 . "$LAB_SRC/selftests/lib/node.sh"
 
 gid=$(gid_index)
-# Each process has its own region, whose pages the queue of the netdev keeps.
+# Each process has its own region. Packets in the queue of the netdev refer to its pages.
 programs=3
 command="ib_write_bw -d $RDMA_DEV -x $gid -F -D 600 -s 65536 -q 4"
 [ "$NODE" = 2 ] && command+=" $IP_1"
@@ -34,7 +34,7 @@ barrier flows
 
 if [ "$NODE" = 2 ]; then
 	# A retransmitted packet has a copy of the bytes, and no pages of the sender. So stop the senders until all
-	# packets are acknowledged, so that the packets in the queue are no retransmissions. Then continue them.
+	# packets are acknowledged. Then the first packets in the queue are new ones, with pages.
 	kill -STOP "${jobs[@]}"
 	sleep 2
 	# tbf sends one byte a second and does not orphan its packets.

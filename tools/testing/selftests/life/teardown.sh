@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: a device is removed with its link, netdev or namespace during traffic, failing allocations and CPU hotplug
+# purpose: a device is removed, alone or with its netdev or namespace, during traffic, failing allocations and CPU hotplug
 # tier: long
 # lab: --machine uml --kernel debug --nodes 2 --cpus 2 --timeout 400 --env SLOWER=4 --env ROUNDS=4
 # lab long: --machine uml --kernel debug --nodes 2 --cpus 2 --timeout 3600 --env SLOWER=4 --env ROUNDS=60
@@ -28,7 +28,7 @@ disturb() {
 			sleep 0.0$((RANDOM % 5))
 			echo 1 > $cpu1
 		fi
-		# The module cannot be unloaded while a process uses it. Otherwise it unloads with its devices.
+		# If the module unloads, its devices are removed with it.
 		rmmod "$DRIVER_MODULE" 2> /dev/null && echo "the module went"
 		sleep 0.0$((RANDOM % 10))
 	done
@@ -48,8 +48,8 @@ flows() {
 	return 1
 }
 
-# device_make WAY: create a macvlan and a device on it, in another namespace if WAY needs one. $IN is the command
-# prefix that runs a command in that namespace.
+# device_make WAY: create a macvlan and a device on it, in the namespace tear if WAY deletes the namespace. $IN is the
+# prefix of commands that must run in the namespace of the macvlan.
 device_make() {
 	IN=
 	ip link add "$EXTRA" link "$NETDEV" type macvlan mode bridge || return 1
@@ -69,13 +69,13 @@ device_there() {
 
 device_take() {
 	case $1 in
-	# The device may already be gone with the module, if no process used it any more.
+	# disturb() may have removed the device with the module.
 	"its link is deleted") ! device_there || rdma link delete "$DEV" || ! device_there ;;
 	"its netdev is deleted") ip link del "$EXTRA" ;;
 	# The namespace exists as long as processes run in it. The kernel removes the netdev after the last process
 	# has ended.
 	"its namespace is deleted") ip netns del tear
-		# Some processes may have ended by themselves.
+		# kill fails if a process has ended by itself.
 		kill -KILL $JOBS 2> /dev/null
 		true ;;
 	"its netdev changes the namespace") ip link set "$EXTRA" netns tear ;;
@@ -138,11 +138,11 @@ round() {
 			SHOWN_LINES=2 show_tail "$LIB_TMP/job.$job"
 		done
 	fi
-	# A process that only polls a CQ is never notified that its device is gone, so kill it.
+	# Kill all processes: one that only polls a CQ is never notified that its device is gone.
 	sleep 1
 	for job in $JOBS; do
 		kill -KILL "$job" 2> /dev/null
-		# Drop stderr, where bash reports the death of its jobs.
+		# Drop stderr, to which bash reports that its job was killed.
 		ended "$job" 30 2> /dev/null || {
 			notok "$name" "a process cannot be killed"
 			good=

@@ -27,7 +27,7 @@ BEGUN = re.compile(r"(\w+) key (\S+) offset (\d+) bytes (\d+) blocks (\d+)")
 ENDED = re.compile(r"(\w+) key (\S+) offset (\d+) result (-?\d+)")
 BLOCK = re.compile(r"(\w+) key (\S+) op (\d+) index (\d+)")
 AGAIN = -11
-# the states that a block may have before each state
+# for each state of a block: the states that it may follow
 BEFORE = {"queued": {"free"}, "filling": {"queued"}, "ready": {"filling"}, "failed": {"filling"}, "sent": {"ready"},
           "collecting": {"queued"}, "dirty": {"collecting", "draining"}, "draining": {"dirty"},
           "free": {"queued", "ready", "failed", "sent", "collecting", "draining"}}
@@ -106,7 +106,7 @@ def sequence(events, _more):
     behind = {}
     for event, (service, op, _, psn, count, _) in fields(events, "nhca_packet_sent", PACKET):
         if service != "RC" or not op.startswith(("SEND", "WRITE")):
-            # Other requests also take PSNs, and responses do not.
+            # After another request the next PSN is unknown here. Responses take no PSNs.
             if service == "RC" and "RESP" not in op and "ACK" not in op:
                 behind.pop(event.qpn, None)
             continue
@@ -133,8 +133,8 @@ def requests(events, more):
             if int(ns) and not since:
                 yield f"{event}: it has no start event"
             elif since:
-                # The driver reads the clock before it writes the start event, and again when it writes the completion
-                # event.
+                # The driver reads the clock just before it writes the start event, and again for the completion
+                # event. So the start event must not be earlier than the measured start.
                 late = since.pop(0) - (event.at - int(ns) / 1e9)
                 if not -1e-5 < late < 1:
                     yield f"{event}: its start time is wrong by {late:.6f} s"
@@ -149,7 +149,7 @@ def retries(events, more):
                  "odp_retransmits"):
         if seen[name] != more[name]:
             yield f"nhca_retry: {seen[name]} times {name}, the counters have {more[name]}"
-    # The counter counts each detection of a loss, but only the first detection retransmits and gives an event.
+    # The counter counts each response that shows a loss, but only the first one causes a retransmission and an event.
     if seen["implied_nak_seq_err"] > more["implied_nak_seq_err"]:
         yield f"nhca_retry: {seen['implied_nak_seq_err']} times implied_nak_seq_err, the counter is smaller"
     for kind, text, name in (("sent", "PSN sequence", "send_seq_err"), ("sent", "RNR", "send_rnr_err"),
@@ -188,7 +188,7 @@ def disks(events, more):
     """Compares the I/O requests of regions of files with the counters."""
     begun = [values for _, values in fields(events, "nhca_direct_begun", BEGUN)]
     ended = [(*values[:3], int(values[3])) for _, values in fields(events, "nhca_direct_ended", ENDED)]
-    # Requests that read the same place for several operations may end in another order.
+    # I/O requests for the same place may end in another order than they began.
     wanted = collections.defaultdict(list)
     errors = 0
     for kind, key, offset, size, _ in begun:

@@ -16,7 +16,7 @@ begin() {
 	[ "$NODES" = 1 ] || barrier
 }
 
-# judge NAME EVENT...: check the events of the run against the counters, on each node
+# judge NAME [EVENT|!EVENT]...: check the events since begin() against the counters, on each node
 judge() {
 	[ "$NODES" = 1 ] || barrier
 	# Wait for packets that the other node still sends.
@@ -62,7 +62,7 @@ if [ "$NODE" = 1 ]; then
 	}
 	judge "one host" nhca_same_host nhca_key_opened nhca_key_revoked
 
-	# this program posts requests only in the error state, so none is executed
+	# the test posts its requests in the error state, so none is executed
 	begin
 	verbs_api "flush in the error state" > "$LIB_TMP/flush" 2>&1 || {
 		notok "requests are flushed" "see verbs_api.sh"

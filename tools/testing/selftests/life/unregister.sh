@@ -24,8 +24,7 @@ tools=(ib_read_bw_events rping verify_xfer ib_write_bw)
 EXTRA_DEV=${LAB_DRIVER}_mv EXTRA=mv0
 EXTRA_IP=192.168.78.$NODE EXTRA_SERVER=192.168.78.1
 
-# command_of TOOL DEV IP SERVER_IP: print the command of one end. A tool that only polls a CQ is not notified
-# that the device is gone, but can be killed.
+# command_of TOOL DEV IP SERVER_IP: print the command of one end
 command_of() {
 	local tool=$1 dev=$2 ip=$3 server_ip=$4 gid server=
 	gid=$(gid_of "$dev" "$ip") || return
@@ -59,7 +58,8 @@ flows() {
 	return 1
 }
 
-# start DEV COMMAND TAG: start the command as JOB on both nodes, the server first; true when data flows
+# start DEV COMMAND TAG: start the command as JOB on both nodes, the server first, and wait until data flows. True if
+# the command still runs.
 start() {
 	local dev=$1 command=$2 tag=$3 tries
 	if [ "$NODE" = 1 ]; then
@@ -179,16 +179,19 @@ take_away() {
 	fi
 }
 
-# told TOOL WAY VICTIM: true if this end of the tool is notified of the removal, by its device, its requests or TCP
+# told TOOL WAY VICTIM: true if this end of the tool is notified of the removal by its device, its requests, rdma_cm
+# or TCP
 told() {
 	local tool=$1 way=$2 victim=$3
 	case $tool in
-	# The client notices the removal by its event channel or its requests, the server by TCP.
+	# The client notices the removal by its event channel or its requests, and the server by TCP over $NETDEV, which
+	# only macvlan keeps.
 	ib_read_bw_events) [ "$NODE" = 2 ] || [ "$way" = macvlan ] ;;
 	verify_xfer) true ;;
-	# rdma_cm reports the removal to the end whose device is gone. The other end is not notified, because
-	# rdma_cm could send its DREQ only over the netdev.
+	# rdma_cm reports the removal to the end whose device is gone. The other end is not notified, because rdma_cm
+	# could send its DREQ only over the removed netdev.
 	rping) [ "$NODE" = "$victim" ] ;;
+	# It only polls its CQ, so its device cannot notify it. Requests of the client fail if the server's device is gone.
 	ib_write_bw) [ "$NODE" != "$victim" ] && [ "$NODE" = 2 ] ;;
 	esac
 }
@@ -275,7 +278,7 @@ for round in $(seq 0 "$rounds"); do
 	victim=$((round / 2 % 2 + 1))
 	name="unregister $round, node $NODE: $way on node $victim under $tool, module reloaded"
 	unregister "$way" "$tool" $victim "$round"
-	# Round 0 makes allocations that stay, such as caches. Later rounds must not add to them.
+	# Round 0 makes allocations that stay, such as caches. memory_check counts only what later rounds add.
 	[ "$round" = 0 ] && memory_mark
 done
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * fake_adapter: an RDMA device without any verb, for device.sh. The device reports its netdev to
- * the RDMA core in one of the ways in which drivers of adapters do.
+ * the RDMA core or, if @sibling is set, only has the same parent device as the netdev.
  */
 #include <linux/module.h>
 #include <linux/netdevice.h>
