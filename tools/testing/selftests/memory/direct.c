@@ -13,7 +13,7 @@
 
 #include "direct_disk.h"
 
-/* A peer reads at random places, through a pool that is much smaller than the READs. */
+/* A peer reads at random places through a pool of 256 KiB.  READs are up to 4 MiB long. */
 static bool peer_reads(struct pair *p)
 {
 	struct nhcadv_direct_info info;
@@ -257,8 +257,8 @@ static bool arguments(struct pair *p)
 }
 
 /*
- * A region without rights to write refuses WRITEs, atomics, READs beyond its end or with another
- * key, and the results of this side's READs.
+ * A region without rights to write refuses WRITEs, atomics and the results of this side's READs.
+ * READs beyond its end, or with another key, fail as well.
  */
 static bool rights(struct pair *p)
 {
@@ -383,7 +383,7 @@ static bool dereg_in_read(struct pair *p)
 	return region_close(&r);
 }
 
-/* The process may close the file while the region exists, and may end without freeing anything. */
+/* The process may close the file while the region exists. */
 static bool closed_file(struct pair *p)
 {
 	struct region r = {};

@@ -78,7 +78,7 @@ else
 	notok "there is a file system"
 fi
 
-# Run some tests as with a peer that is not nhca: each packet has an ICRC, and is handled alone.
+# Run some tests with an ICRC in each packet, as with a peer that is not nhca.
 insist=/sys/module/nhca/parameters/insist_icrc
 echo Y > $insist
 report direct_write "$good" "$bad" $((${ROUNDS:-200} / 4)) acknowledged

@@ -21,7 +21,7 @@ uint32_t rnd(uint32_t below)
 
 /* ---- disks ---- */
 
-/* Return: the 8 bytes at @off of a disk, for @seed. */
+/* Return: the aligned 8 bytes around @off of a disk that was filled with @seed. */
 static uint64_t word_at(uint64_t off, uint64_t seed)
 {
 	uint64_t z = off / 8 * 0x9e3779b97f4a7c15ULL + seed;
@@ -146,7 +146,6 @@ bool read_ends(struct pair *p, uint64_t remote, uint32_t rkey, uint32_t len,
 	return request_ends(p, &wr, want, what);
 }
 
-/* Send @num SGEs in regions by a WRITE to end b's memory. */
 bool write_ends(struct pair *p, struct ibv_sge *sge, int num, enum ibv_wc_status want,
 		const char *what)
 {

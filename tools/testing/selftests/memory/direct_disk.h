@@ -25,7 +25,7 @@ struct region {
 	struct ibv_mr *mr;
 };
 
-/* The disks, of which the second one cannot access the 4 KiB at BAD_AT; rounds of a test */
+/* Paths of the disks; bad_disk fails I/O to its 4 KiB at BAD_AT.  Number of rounds of a test */
 extern const char *good_disk, *bad_disk;
 extern unsigned int rounds;
 
@@ -36,7 +36,7 @@ uint8_t byte_at(uint64_t off, uint64_t seed);
 bool disk_fill(int fd, uint64_t from, uint64_t len, uint64_t seed);
 bool same(const uint8_t *p, uint64_t off, uint32_t len, uint64_t seed);
 
-/* Register a part of a file for reading; or all of a disk for reading and writing. */
+/* reg() registers a part of a file for reading, reg_write() all of @r for reading and writing. */
 struct ibv_mr *reg(struct nhcadv_direct_pool *pool, int fd, uint64_t offset, uint64_t length,
 		   uint64_t iova);
 struct ibv_mr *reg_write(struct region *r, unsigned int flags);

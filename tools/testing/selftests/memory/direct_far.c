@@ -7,7 +7,7 @@
  *
  * The server fills DISK.  Each queue pair of the client reads MIB of it, with several READs at a
  * time, and the client compares all bytes.  The server's process sleeps until the client has read
- * everything.  Then it prints the time, and how much CPU time and how many context switches it had.
+ * everything.  Then it prints how much CPU time and how many context switches it had.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -123,7 +123,7 @@ static void serve(void)
 		die("%lu errors of the disk", (unsigned long)info.errors);
 	if (info.blocks_most > blocks)
 		die("%u blocks were in use", info.blocks_most);
-	/* one switch is the wait itself */
+	/* the wait itself is one switch; allow two more */
 	if (after.ru_nvcsw - before.ru_nvcsw > 3)
 		die("%ld context switches", after.ru_nvcsw - before.ru_nvcsw);
 	verb(ibv_dereg_mr(mr));
@@ -182,7 +182,7 @@ static void fetch(void)
 		i = wc.wr_id >> 32;
 		if (wc.status)
 			die("READ: %s", ibv_wc_status_str(wc.status));
-		/* READs of a queue pair complete in order */
+		/* READs of a queue pair complete in order, so each uses the slot index % DEPTH */
 		to = buf + (i * DEPTH + index % DEPTH) * CHUNK;
 		check(to, index * CHUNK);
 		if (next[i] < each)

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: many peers read the right bytes of a disk through a small pool while the server's program sleeps, also with packet loss
+# purpose: many queue pairs read a disk through a small pool, also with packet loss, while the server's program sleeps
 # tier: long
 # lab: --nodes 2 --cpus 2 --timeout 400 --env MIB=8 --env PEERS=16
 # lab long: --nodes 2 --cpus 2 --timeout 4000 --env MIB=256 --env PEERS=16

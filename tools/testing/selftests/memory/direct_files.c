@@ -5,15 +5,15 @@
  *
  *   direct_files MODE FILE NUMBER
  *
- *   truncate	FILE is truncated NUMBER times while it is written
- *   truncate-blocks	the same, and FILE has no holes
+ *   truncate	FILE is truncated NUMBER times while it is written: without, and then with holes
+ *   truncate-blocks	the same, only without holes
  *   full	FILE has room for its first MiB only
  *   works, reads	FILE can be registered and written, or read
  *   swapped	FILE becomes a swap file
  *   not-written, not-read, not-opened (for writing), not-appended
  *		FILE is refused with errno NUMBER
  *
- * FILE has at least 4 MiB and is overwritten.
+ * Modes that write overwrite FILE, which must have at least 4 MiB.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -135,7 +135,7 @@ static bool begin(struct pair *p, struct region *r, unsigned int flags)
 	       make_pair(p, (struct pair_opts){ .size = BUF });
 }
 
-/* With SYNC, WRITEs that need new blocks fail with ENOSPC; WRITEs to existing blocks succeed. */
+/* With SYNC, a WRITE that needs new blocks fails (ENOSPC); WRITEs to existing blocks succeed. */
 static bool full_sync(struct pair *p)
 {
 	struct nhcadv_direct_info info;

@@ -34,7 +34,7 @@ new_fs() {
 	return 1
 }
 
-# Take all blocks of the file system, without writing them.
+# Allocate all blocks of the file system, without writing them.
 fill_fs() {
 	local size number=0
 	for size in 64M 8M 1M 64K 4K; do
@@ -45,7 +45,7 @@ fill_fs() {
 	sync
 }
 
-# files NAME MODE FILE NUMBER: results of direct_files begin with NAME
+# files NAME MODE FILE NUMBER: run direct_files; its results begin with NAME
 files() {
 	local name=$1
 	shift
@@ -56,7 +56,8 @@ files() {
 for fs in ext4 xfs; do
 	new_fs $fs || continue
 	dd if=/dev/zero of="$mnt/file" bs=1M count=4 oflag=direct status=none
-	# ext4 of Linux 6.1 does not write a block for the first time without waiting: see Documentation/direct.rst.
+	# On ext4 before Linux 6.6 the first write of a block can undo a truncation (Documentation/direct.rst), so test
+	# only a file without holes.
 	case $fs:$(uname -r) in
 	ext4:6.1.*) files $fs truncate-blocks "$mnt/file" "${ROUNDS:-40}" ;;
 	*) files $fs truncate "$mnt/file" "${ROUNDS:-40}" ;;
@@ -77,12 +78,13 @@ for fs in ext4 xfs; do
 	chmod 600 "$mnt/swap"
 	mkswap -q "$mnt/swap"
 	swapon "$mnt/swap"
+	# errno 26 ETXTBSY
 	files "a swap file" not-written "$mnt/swap" 26
 	files "a swap file" reads "$mnt/swap" 0
 	swapoff "$mnt/swap"
 	files "a file" swapped "$mnt/swap" 0
 
-	# errno 1 EPERM, 9 EBADF, 95 EOPNOTSUPP
+	# errno 1 EPERM, 9 EBADF, and below 95 EOPNOTSUPP
 	files "a file open for reading" not-opened "$mnt/file" 9
 	files "a file open for appending" not-appended "$mnt/file" 1
 	if chattr +a "$mnt/file"; then

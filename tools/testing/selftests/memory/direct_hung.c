@@ -54,7 +54,7 @@ static bool wr_post(struct pair *p, struct region *r, uint64_t off, uint32_t len
 	return true;
 }
 
-/* WRITE, flush and read a region of the good disk, and end the region. */
+/* WRITE, flush and READ a region of the good disk, and deregister it. */
 static bool good_works(struct pair *p)
 {
 	struct region r = {};
@@ -75,8 +75,9 @@ static bool good_works(struct pair *p)
 }
 
 /*
- * While the disk hangs, regions of another disk and pool work, and can be deregistered.  The region
- * of the hung disk ends when this disk works again, and the disk then has all acknowledged bytes.
+ * While the disk hangs, regions of another disk and pool work, and can be deregistered.  The
+ * deregistration of the hung disk's region ends when this disk works again.  The disk then has all
+ * acknowledged bytes.
  */
 static bool hangs(struct pair *p, unsigned int flags)
 {
@@ -122,7 +123,7 @@ static bool hangs(struct pair *p, unsigned int flags)
 	pthread_join(t, NULL);
 	REQUIRE(!closer.ret, "ibv_dereg_mr: %s", strerror(closer.ret));
 	r.mr = NULL;
-	/* with SYNC, the WRITE may fail because its region was deregistered before it ended */
+	/* with SYNC, the WRITE may fail: its region was deregistered before the WRITE ended */
 	if (flags)
 		REQUIRE(wait_any(p->a.cq, &c) && (!c.status || c.status == IBV_WC_REM_ACCESS_ERR),
 			"WRITE: %s", ibv_wc_status_str(c.status));
@@ -187,7 +188,7 @@ static void *sync_region(void *mr)
 	return (void *)(intptr_t)nhcadv_direct_sync(mr);
 }
 
-/* More flushes hang than a workqueue has workers. Regions of another disk must still work. */
+/* MANY flushes hang at the same time.  Regions of another disk must still work. */
 static bool many_hang(struct pair *p)
 {
 	static pthread_t thread[MANY];

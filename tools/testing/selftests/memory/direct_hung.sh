@@ -22,7 +22,7 @@ leak_snapshot
 memory_mark
 report direct_hung hung "$good"
 
-# in_time NAME COMMAND...: the command ends within 10 s while the disk hangs
+# in_time NAME COMMAND...: the command must end within 10 s while the disk hangs
 in_time() {
 	local name=$1
 	shift

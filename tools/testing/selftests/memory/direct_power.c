@@ -5,8 +5,8 @@
  *   direct_power run DISK NAME COUNT PLACEMENT	on the log-writes device NAME: COUNT times write
  *		a part of the region of DISK (NAME or a file on it), flush as PLACEMENT says
  *		(persistent or global), and put a mark into the log
- *   direct_power check LOG COUNT	replay the log; at each mark the disk must have the bytes
- *		of all earlier WRITEs
+ *   direct_power check LOG COUNT	replay the log into memory; at each mark the image of the
+ *		disk must have the bytes of all earlier WRITEs
  *   direct_power lacks LOG COUNT	the same; at some marks bytes must be missing
  *   direct_power replay LOG DISK MARK	write the log up to a mark to another disk
  *   direct_power compare FILE MARK	the file must have the bytes of all WRITEs before the mark

@@ -24,7 +24,7 @@ log_begin() {
 	dmsetup create logged --table "0 65536 log-writes $(disk_of data) $log" && udevadm settle --timeout=10
 }
 
-# power NAME MODE...: results of direct_power begin with NAME
+# power NAME MODE...: run direct_power; its results begin with NAME
 power() {
 	local name=$1
 	shift
@@ -37,7 +37,7 @@ power "a disk" run /dev/mapper/logged logged "$count" persistent
 dmsetup remove logged
 power "a disk" check "$log" "$count"
 
-# Without a persistent FLUSH the bytes are in the disk's cache: the check must fail.
+# Without a persistent FLUSH the bytes are in the disk's cache, so the log must lack some of them.
 dd if=/dev/zero of="$(disk_of data)" bs=1M count=1 oflag=direct status=none
 log_begin
 power "a global FLUSH" run /dev/mapper/logged logged 20 global

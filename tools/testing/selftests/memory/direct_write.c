@@ -207,7 +207,7 @@ static bool scatters(struct pair *p)
 #define WRITERS		4
 #define STRIPE		900
 
-/* One of the writers, which has every WRITERS-th stripe of STRIPE bytes */
+/* One of the writers, which writes every WRITERS-th stripe of STRIPE bytes */
 struct writer {
 	struct pair pair;
 	struct region *r;
@@ -364,7 +364,7 @@ static bool bad_block(struct pair *p)
 			(unsigned long)info.last_error_offset);
 		errors = info.errors;
 	}
-	/* a part of the bad block; it cannot even be read */
+	/* a WRITE of a part of a block first reads the block, which fails */
 	if (!peer_writes(p, &r, BAD_AT + 10, 100, IBV_WC_REM_OP_ERR, "WRITE inside a bad block"))
 		return false;
 	make_data(p->a.buf, BAD_AT);
@@ -399,7 +399,7 @@ static bool lost_block(struct pair *p)
 	}
 	REQUIRE(info.lost == 1 && info.last_error == EIO && info.last_error_offset == BAD_AT,
 		"%lu blocks are lost", (unsigned long)info.lost);
-	/* the blocks before and after it were written, although one I/O request had all of them */
+	/* all blocks of the WRITE but the bad one were written, also those of the same I/O request */
 	return disk_has(r.fd, BAD_AT - 16 * PAGE, 16 * PAGE) &&
 	       disk_has(r.fd, BAD_AT + PAGE, 15 * PAGE) && region_close(&r);
 }
@@ -646,7 +646,7 @@ static bool window(struct pair *p)
 		REQUIRE(wait_any(p->a.cq, &c), "the WRITE does not end");
 		REQUIRE(c.status == IBV_WC_SUCCESS || c.status == IBV_WC_REM_ACCESS_ERR,
 			"WRITE: %s", ibv_wc_status_str(c.status));
-		/* blocks that were complete before the close are on the disk now */
+		/* after the deregistration no write to the disk is in progress */
 		VERB(ibv_dealloc_mw(mw));
 		VERB(ibv_dereg_mr(r.mr));
 		REQUIRE(pread(r.fd, found, MIB, 0) == (ssize_t)MIB, "pread: %m");

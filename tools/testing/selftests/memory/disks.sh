@@ -6,7 +6,7 @@
 #					badblocks and power
 #   disk_of NAME			print the device of a disk
 #   disk_fill DISK...			write zeros to all blocks. null_blk allocates the memory of a block when it is
-#					written, so a test that compares the memory in use does this first.
+#					written, so a test that compares the memory in use calls this first.
 #   write_forever DISK BAD [sync]	start direct_write, which writes to a region of DISK until it is killed, as job
 #					$WRITER; its output is in $LIB_TMP/forever
 
@@ -50,6 +50,6 @@ write_forever() {
 		grep -q writing "$LIB_TMP/forever" && break
 		sleep 0.1
 	done
-	# until many writes are in progress
+	# Wait until many writes are in progress.
 	sleep 0.3
 }

@@ -55,7 +55,8 @@ static bool sides_free(struct sides *s)
 }
 
 /*
- * Do every operation once, with @len bytes, each time with pages that are not present at both ends.
+ * Do every operation, each time with pages that are not present at one end or at both.
+ * @len: bytes of each operation that is no atomic.
  */
 static bool every_operation(struct pair *p, struct sides *s, uint32_t len)
 {
@@ -457,7 +458,7 @@ static bool odp_rereg(struct pair *p)
 	return true;
 }
 
-/* A datagram for a page that is not present may be lost, but most later ones must arrive. */
+/* Datagrams for pages that are not present may be lost: on average at most 5 until one arrives. */
 static bool odp_datagrams(struct pair *p)
 {
 	struct ibv_ah_attr ah = { .is_global = 1, .port_num = 1,
@@ -659,7 +660,7 @@ static bool dmabuf(struct pair *p)
 
 enum remap { REMAP_UNMAP, REMAP_DISCARD, REMAP_MOVE, REMAPS };
 
-/* Map other pages at the same addresses, in each way that a process has. */
+/* Map other pages at the same addresses, in the way @how. */
 static bool remap(uint8_t *buf, size_t size, enum remap how)
 {
 	uint8_t *other;
@@ -684,8 +685,7 @@ static bool remap(uint8_t *buf, size_t size, enum remap how)
 
 /*
  * A region that is registered after its addresses got other pages uses the new pages, at both ends
- * of an operation.  Registration caches rely on this.  An older region keeps the pages that it has
- * pinned.
+ * of an operation.  An older region keeps the pages that it has pinned.
  */
 static bool mapped_anew(struct pair *p, size_t size, enum remap how)
 {
