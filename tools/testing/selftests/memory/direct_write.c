@@ -364,7 +364,7 @@ static bool bad_block(struct pair *p)
 			(unsigned long)info.last_error_offset);
 		errors = info.errors;
 	}
-	/* a WRITE of a part of a block first reads the block, which fails */
+	/* a WRITE of a part of a sector first reads the sector, which fails */
 	if (!peer_writes(p, &r, BAD_AT + 10, 100, IBV_WC_REM_OP_ERR, "WRITE inside a bad block"))
 		return false;
 	make_data(p->a.buf, BAD_AT);
@@ -399,7 +399,7 @@ static bool lost_block(struct pair *p)
 	}
 	REQUIRE(info.lost == 1 && info.last_error == EIO && info.last_error_offset == BAD_AT,
 		"%lu blocks are lost", (unsigned long)info.lost);
-	/* all blocks of the WRITE but the bad one were written, also those of the same I/O request */
+	/* all other blocks of the WRITE were written, also those of the same I/O request */
 	return disk_has(r.fd, BAD_AT - 16 * PAGE, 16 * PAGE) &&
 	       disk_has(r.fd, BAD_AT + PAGE, 15 * PAGE) && region_close(&r);
 }

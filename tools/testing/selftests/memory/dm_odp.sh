@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: device memory, on-demand paging and dma-bufs carry data, and follow the memory when it changes
+# purpose: device memory, on-demand regions and dma-bufs carry data, and later operations use pages that have changed
 # tier: check
 # lab: --nodes 1 --cpus 2 --timeout 200
 

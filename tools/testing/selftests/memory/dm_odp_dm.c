@@ -149,7 +149,7 @@ bool dm_region(struct pair *p)
 	buf = at(p->a.buf, p->a.mr);
 	zero.mr = mr;
 
-	/* all operations, from and to device memory */
+	/* WRITE to, READ from, and SEND from and to device memory */
 	fill(p->a.buf, 6000, 2);
 	if (!rdma(p, IBV_WR_RDMA_WRITE, buf, zero, 6000, "write to device memory"))
 		return false;
@@ -171,7 +171,7 @@ bool dm_region(struct pair *p)
 	if (!filled(out, 6000, 4))
 		return false;
 
-	/* an atomic must be aligned to 8 bytes of the memory; the region begins at byte 100 */
+	/* an atomic must be aligned to 8 bytes of the memory; @mr begins at byte 100 */
 	one = ibv_reg_dm_mr(dev.pd, dm, 8192, 16, access);
 	REQUIRE(one, "ibv_reg_dm_mr: %m");
 	there = (struct at){ 8, one };

@@ -6,10 +6,11 @@
  *   peers: history -S [options]          owners: history [options] HOST
  *
  * Each owner has a model of its objects: which key gives access to which bytes, and with which
- * rights. A step registers, deregisters, binds or invalidates, or lets the peer execute a WRITE,
- * READ or FETCH_ADD with a valid, old or unknown key. The model predicts the result. After every
- * access the owner compares its whole memory with the model's. The peer is a process that a
- * listener forks for each owner, and that executes commands from a socket. Options: see main().
+ * rights. A step registers, deregisters, binds or invalidates, or lets the peer execute a SEND with
+ * Invalidate, or a WRITE, READ or FETCH_ADD with a valid, old or unknown key. The model predicts
+ * the result. After every WRITE, READ and FETCH_ADD the owner compares its whole memory with the
+ * model's. The peer is a process that a listener forks for each owner, and that executes commands
+ * from a socket. Options: see main().
  */
 #define _GNU_SOURCE
 #include <signal.h>
@@ -335,7 +336,7 @@ static enum ibv_wc_status bind_it(struct window *w, struct ibv_mw_bind_info info
 	verb(ibv_bind_mw(qp, w->mw, &bind));
 	status = finish("bind, type 1");
 	*key = w->mw->rkey;
-	/* ibv_bind_mw(3) expects the program to set the new key after the completion */
+	/* ibv_bind_mw() has set the new key; do_bind() sets it again if the bind succeeded */
 	w->mw->rkey = old;
 	return status;
 }
@@ -398,7 +399,10 @@ static void do_inv(void)
 	enum ibv_wc_status status;
 	bool may;
 
-	/* invalidate windows that are not bound type 2 windows only on nhca: rdma_rxe crashes */
+	/*
+	 * LOCAL_INV of a window that is of type 1, or not bound, must fail: test it seldom, and
+	 * never on rdma_rxe, which crashes
+	 */
 	if (!w || (!(w->type2 && w->region) && (!nhca || chance(80))))
 		return;
 	may = w->type2 && w->region;
@@ -486,7 +490,7 @@ static void do_access(enum kind kind)
 	uint64_t at, len, value;
 	struct reply r;
 
-	/* an access that is refused costs a new connection, so try fewer of them */
+	/* an access that is refused costs a new connection, so skip most of them */
 	if (!may && chance(70))
 		return;
 	some_range(t.len, &at, &len);

@@ -22,7 +22,7 @@ struct command {
 
 struct reply {
 	uint32_t status, unused;
-	uint64_t hash;		/* of the bytes of a READ, or the value of FETCH_ADD */
+	uint64_t hash;		/* READ: of its bytes; FETCH_ADD: the returned value */
 };
 
 void pattern(uint8_t *at, uint64_t len, uint64_t seed);

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: operations on regions and windows in any order each have the expected result, and nothing stays behind
+# purpose: operations on regions and windows in random order have the expected results, and leak nothing
 # tier: check
 # lab: --nodes 1 --cpus 2 --timeout 300 --env STEPS=20000
 # lab nodes: --nodes 2 --cpus 2 --timeout 3600 --env STEPS=100000
@@ -36,7 +36,7 @@ if [ "$NODE" = "$NODES" ]; then
 fi
 barrier listening
 last=IP_$NODES
-# The first run makes allocations that stay, such as caches. Later runs must not add to them.
+# A first run makes allocations that stay, such as caches. The checks count only what the second run adds.
 [ "$NODE" = 1 ] && history_run 200 "${!last}" > /dev/null
 barrier warm 240
 leak_snapshot
@@ -47,7 +47,7 @@ if [ "$NODE" = 1 ]; then
 fi
 barrier "done" 86400
 if [ "$NODE" = "$NODES" ]; then
-	# Peers of a killed process may need up to 5 s to notice.
+	# A peer may need up to 5 s to notice that its owner was killed.
 	sleep 5
 	grep -v 'the other side is gone' "$LIB_TMP/peers" | sed 's/^/#   /'
 	kill $peers

@@ -97,7 +97,7 @@ static void attend(void)
 	}
 }
 
-/* Fork a peer for each owner that connects.  An owner may be killed at any time. */
+/* Fork a peer for each owner that connects.  An owner may be killed at any time: ignore SIGPIPE. */
 int serve(void)
 {
 	struct sockaddr_in6 at = { .sin6_family = AF_INET6, .sin6_port = htons(atoi(peer_port)) };

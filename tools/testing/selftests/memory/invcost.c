@@ -102,7 +102,7 @@ static uint64_t median(uint64_t *ns)
 	return ns[TIMES / 2];
 }
 
-/* Connect queue pairs with the smallest rings.  A shared receive queue saves one ring each. */
+/* Connect queue pairs with the smallest rings.  They share one receive queue. */
 static uint32_t make_idle(uint32_t count)
 {
 	struct ibv_srq_init_attr srq_init = { .attr = { .max_wr = 1, .max_sge = 1 } };

@@ -6,11 +6,11 @@
  *
  * The owner has writable regions and windows. The peer writes 64 bytes to addresses in them through
  * guessed keys: a random number, a valid key with another variant, or a number near a valid key. On
- * an unreliable connection the responder drops such a packet, and the queue pair still works. After
- * each batch a write with a valid key proves that. Then the peer tries the keys of deregistered
- * regions on memory to which other keys give access now. With -f it also tries the keys in a file,
- * which are from before the module was reloaded. The memory has the same address in each run.
- * Options: see main().
+ * an unreliable connection the responder drops such a packet. After each batch the owner checks its
+ * memory, and a WRITE with a valid key proves that the queue pair still works. Then the peer tries
+ * the keys of deregistered regions on memory to which other keys give access now. With -f it first
+ * tries the keys in a file, which are from before the module was reloaded. The memory has the same
+ * address in each run. Options: see main().
  */
 #define _GNU_SOURCE
 #include <getopt.h>
@@ -150,7 +150,10 @@ static void replay(const char *what, uint32_t count)
 		die("%s: %u of %u keys are in use again", what, count - n, count);
 }
 
-/* Collect the keys of many registrations; some overlap in time, others follow each other. */
+/*
+ * Try the keys of OLD deregistered regions.  Half of the regions existed together, the others one
+ * after the other.
+ */
 static void old_keys(void)
 {
 	struct ibv_mr *mrs[OLD];
@@ -249,7 +252,7 @@ static void guess(void)
 	if (dice < 2) {
 		key = rnd();
 	} else {
-		/* an address to which the neighboring key gives access */
+		/* an address to which the valid key live[which] gives access */
 		at = which * (EACH / PIECE) + at % (EACH / PIECE);
 		if (dice == 2)
 			key = live[which] ^ (1 + rnd() % 255);

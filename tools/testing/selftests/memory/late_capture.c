@@ -48,7 +48,7 @@ uint64_t count_poison(const uint8_t *p, size_t size)
 	return found;
 }
 
-/* Fill a buffer that was returned to its owner with bytes that have the top bit set. */
+/* Fill a buffer with bytes of its owner, which have the top bit set. */
 void overwrite(uint8_t *p, uint32_t length, int ending)
 {
 	memset(p, POISON | ending, length);

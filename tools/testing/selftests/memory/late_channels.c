@@ -60,7 +60,7 @@ void channels_make(void)
 	chans_meet();
 }
 
-/* Add a fault rule to the peer's device, or remove all its rules: @text is "clear". */
+/* Write @text to the peer's fault rules: "add ..." adds a rule, "clear" removes all. */
 static void chan_faults(const char *text)
 {
 	char path[128];
@@ -132,7 +132,7 @@ static void chan_cancel(uint32_t i)
 	chan_returned(i);
 }
 
-/* Cancel the transfers that are still open, because their packets or notices were lost. */
+/* Cancel the transfers that are still open: their packets or notices may have been lost. */
 static void chan_cancel_rest(void)
 {
 	uint32_t i;
@@ -166,7 +166,10 @@ static void chan_probe(struct channel *c)
 	}
 }
 
-/* The peer's notices are dropped: probe whether the peer has received everything. */
+/*
+ * A fault rule drops the peer's notices, so probe which transfers are complete.  After 3 s cancel
+ * the others.
+ */
 static void chan_ask(void)
 {
 	uint64_t end = now_ns() + 3000000000ULL, asked = 0;
@@ -266,7 +269,10 @@ void channels_batch(void)
 	chan_end();
 }
 
-/* Make new channels after each batch, so that no byte of this batch can arrive in the next. */
+/*
+ * Count the late bytes of a batch.  Then make new channels, so that no byte of this batch can
+ * arrive in the next.
+ */
 void channels_check(void)
 {
 	struct channel *c;

@@ -12,7 +12,7 @@
 
 enum ending {
 	SUCCESS, FLUSH, RESET, DESTROY, DEREG,
-	/* the following are for RC only */
+	/* RETRY to READ_WINDOW are for RC only */
 	RETRY, RNR, ACCESS, READ_DEREG, READ_WINDOW,
 	ENDINGS,
 	CH_NOTICE = ENDINGS, CH_STATUS, CH_POSTED, CH_CANCEL, CH_CLOSE, CH_READ,

@@ -8,7 +8,7 @@
  * soon as the verb or the completion returns a buffer to its owner, the owner fills it with bytes
  * that have the top bit set.  Then the test searches the peer's memory and every frame that the
  * peer's netdev received for bytes that were never posted.  With -x the owner overwrites its
- * buffers too early, which the test must detect.  Options: see usage().
+ * buffers too early, which the test must detect.  Options: see usage() in late_capture.c.
  */
 #define _GNU_SOURCE
 #include "late_reads.h"
@@ -163,12 +163,15 @@ static void message_draw(struct lane *l, uint32_t i)
 	};
 	struct message *m = &l->messages[i];
 	uint32_t longest = l->type == IBV_QPT_UD ? 1024 : LONGEST;
-	/* send few messages that the driver copies: bytes of a copied message cannot be late */
+	/*
+	 * bytes of a copied message cannot be late, so send few short RC messages, which the driver
+	 * copies; it copies all messages of UC and UD
+	 */
 	uint32_t shortest = l->type == IBV_QPT_RC && rnd() % 16 ? COPIED + 1 : SHORTEST;
 
 	*m = (struct message){ .at = i * SLOT + rnd() % 4096, .fill = 1 + rnd() % 0x7f,
 			       .opcode = opcodes[rnd() % 4] };
-	/* half of the messages are short */
+	/* half of the messages are at most 4 KiB longer than the shortest */
 	m->length = shortest + rnd() % (rnd() % 2 ? 4096 : longest) % (longest - shortest + 1);
 	if (l->ending == RNR || l->type == IBV_QPT_UD)
 		m->opcode = opcodes[rnd() % 2];
@@ -215,7 +218,7 @@ static void window_bind(struct lane *l)
 	l->mw->rkey = wr.bind_mw.rkey;
 }
 
-/* The peer reads a buffer, which the owner will take back. */
+/* The peer READs a buffer, whose key the owner will close during the READ. */
 static void read_post(struct lane *l, uint32_t i)
 {
 	const struct message *m = &l->messages[i];

@@ -36,8 +36,8 @@ struct side {
 
 struct options {
 	uint64_t overwrites;	/* buffers to overwrite in total */
-	uint32_t settle_ms;	/* time between overwrites of a batch and check */
-	uint32_t timeout;	/* local ACK timeout (exponent) of RC that succeeds */
+	uint32_t settle_ms;	/* from the last overwrite of a batch to its check */
+	uint32_t timeout;	/* local ACK timeout (exponent), except for the ending RETRY */
 	const char *capture;	/* NETNS:NETDEV, or NULL */
 	bool early;		/* overwrite before the completion */
 	bool channels;

@@ -9,9 +9,9 @@
 # tier million: long
 # lab encapsulated: --nodes 1 --cpus 2 --timeout 1800 --env SETUPS=vrf,macsec,esp,vxlan,geneve
 # tier encapsulated: long
-# The sender's netdev has a queueing discipline, or is stacked on another netdev, that keeps, orphans, copies,
-# segments, delays, reorders or encrypts packets. COUNT is the number of buffers to overwrite in each set-up.
-# SETUPS=a,b runs only these set-ups.
+# In each set-up, a queueing discipline, another netdev or a feature of the netdev changes what happens to packets of
+# the sender: they stay in a queue, or are orphaned, copied, segmented, delayed, reordered or encrypted. COUNT is the
+# number of buffers to overwrite in each set-up; in some, fewer. SETUPS=a,b runs only these set-ups.
 
 . "$LAB_SRC/selftests/lib/lib.sh"
 . "$LAB_SRC/selftests/lib/node.sh"
@@ -121,8 +121,7 @@ with_bridge() { cable bare && master bridge && UPPER=upper; }
 with_bond() { cable bare && master bond mode active-backup miimon 100 && UPPER=upper; }
 # The RDMA device is on the lower netdev, and also serves the addresses of its VLANs.
 with_vlan() { cable bare && above vlan id 7; }
-# The packet socket of the capture gets no received packets on a macvlan, so capture on the lower
-# netdev.
+# Capture on the lower netdev, which receives all frames of the macvlan.
 with_macvlan() { cable bare && above macvlan mode bridge && UPPER=upper PEER=upper LISTEN=far; }
 with_vrf() {
 	cable bare && ip link add red type vrf table 95 && ip link set red up &&

@@ -19,7 +19,7 @@
 #define RA	IBV_ACCESS_REMOTE_ATOMIC
 #define PAGE	4096UL
 
-/* bytes of memory that no operation may have written */
+/* value of bytes that no operation has written */
 #define BYTE	0x5a
 
 /* ---- helpers ---- */
@@ -179,7 +179,7 @@ static bool not_there(struct pair *p)
 	return true;
 }
 
-/* A region begins and ends at any byte, and does not include the bytes around it. */
+/* A region may begin and end at any byte.  The bytes around it are not accessible. */
 static bool unaligned(struct pair *p)
 {
 	static const struct { uint32_t at, len; } ranges[] = {
@@ -287,7 +287,7 @@ static bool bad_rights(struct pair *p)
 	       no_mr(buf, PAGE, (uintptr_t)buf, LW | 1 << 18, EINVAL, "an unknown right");
 }
 
-/* IBV_ACCESS_HUGETLB is a hint, whatever the page size, also when rights are changed. */
+/* IBV_ACCESS_HUGETLB is accepted for pages of any size, also when rights are changed. */
 static bool huge_hint(struct pair *p)
 {
 	uint8_t *buf = anonymous(PAGE);
@@ -396,7 +396,7 @@ static bool local_keys(struct pair *p)
 	return true;
 }
 
-/* A wrong receive is a local error at the receiver, and a remote error at the sender. */
+/* A wrong receive: local protection error at the receiver, remote operation error at the sender. */
 static bool bad_receives(struct pair *p)
 {
 	uint8_t *buf = anonymous(2 * PAGE);

@@ -2,11 +2,11 @@
 /*
  * reg_cache: the cache of registrations never returns a registration of other pages.
  *
- *   reg_cache [TEST]
+ *   reg_cache [PART-OF-A-NAME]	run the tests whose names contain the argument (all)
  *
- * Each test changes the memory of this process in some way between two writes from it, and compares
- * what arrives at the other end.  $ROUNDS: rounds of the main test.  $WORKING_SET: MiB of the test
- * with a small limit of pinned memory.
+ * Most tests change the memory of this process between two WRITEs from it, and compare what arrives
+ * at the other end.  $ROUNDS: rounds of the main test.  $WORKING_SET: MiB of the test with a small
+ * limit of pinned memory.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -75,7 +75,7 @@ static bool write_cached(struct pair *p, uint8_t *from, uint32_t len)
 	return good;
 }
 
-/* Write by the cache, and check the bytes at the other end: the pattern @seed. */
+/* WRITE from memory that the cache registers.  The other end must get the pattern @seed. */
 static bool writes_right(struct pair *p, uint8_t *from, uint32_t len, uint32_t seed,
 			 const char *after)
 {
@@ -123,9 +123,8 @@ static bool begin(struct pair *p, size_t size)
 }
 
 /*
- * A region without the cache, which ignores munmap(): after other pages are mapped at its address,
- * a WRITE through it still sends the old bytes. So the other tests would detect such a
- * registration.
+ * A region without the cache ignores munmap(): after other pages are mapped at its address, a WRITE
+ * through it still sends the old bytes.  So the other tests would detect such a registration.
  */
 static bool ignored_word(struct pair *p)
 {
@@ -182,7 +181,7 @@ static bool rounds(struct pair *p)
 	return true;
 }
 
-/* Change memory in each possible way, each time after a write, so that a registration exists. */
+/* Change memory in many ways, each time after a WRITE, so that a registration exists. */
 static bool changes(struct pair *p)
 {
 	int fd = memfd_create("reg_cache", 0);
@@ -253,8 +252,8 @@ static bool changes(struct pair *p)
 }
 
 /*
- * The parent's registrations stay right when both processes write to the memory, and the child,
- * which has other pages, does not use them.
+ * The parent's registrations stay right when both processes write to the memory.  The child, which
+ * has other pages, does not use the parent's registrations.
  */
 static bool forks(struct pair *p)
 {
@@ -300,7 +299,7 @@ static bool forks(struct pair *p)
 	return true;
 }
 
-/* Buffers that are near each other share registrations, and a cache hit costs little. */
+/* Buffers that are near each other must share registrations.  Print what a cache hit costs. */
 static bool reuse(struct pair *p)
 {
 	struct nhcadv_reg_cache_info before, after;
@@ -445,7 +444,8 @@ static bool arguments(struct pair *p)
 	VERB(nhcadv_release_cached(b));
 
 	/*
-	 * a PD with a registration in use cannot be deallocated; its idle registrations go with it
+	 * a PD with a registration in use cannot be deallocated; deallocation of a PD deregisters
+	 * its idle registrations
 	 */
 	pd = ibv_alloc_pd(dev.ctx);
 	REQUIRE(pd, "ibv_alloc_pd: %m");
@@ -465,7 +465,7 @@ struct worker {
 	bool failed;
 };
 
-/* Map new memory at the same address, register it twice, and release both registrations. */
+/* Repeatedly map new memory at one address, register it twice, and release the registrations. */
 static void *work(void *arg)
 {
 	struct worker *w = arg;

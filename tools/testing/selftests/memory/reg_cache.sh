@@ -18,12 +18,12 @@
 before=$(resources "$RDMA_DEV")
 reg_cache arguments > /dev/null
 memory_mark
-# Run as a user without capabilities, because RLIMIT_MEMLOCK does not hold for a user with CAP_IPC_LOCK.
+# Run as a user without capabilities, because RLIMIT_MEMLOCK does not limit a user with CAP_IPC_LOCK.
 ulimit -l 65536
 report setpriv --reuid 65534 --clear-groups --bounding-set -all --inh-caps -all reg_cache
 ulimit -l unlimited
 
-# A process that is killed while it uses registrations leaves nothing.
+# A process that is killed while it uses registrations leaves no objects and no memory.
 ROUNDS=100000000 reg_cache "mmap, write" > "$LIB_TMP/killed" 2>&1 &
 sleep 1
 kill -KILL $!

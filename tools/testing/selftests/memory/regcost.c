@@ -164,7 +164,7 @@ static void many(void)
 	uint64_t t, reg, dereg;
 	uint32_t i;
 
-	/* allocate the library's own objects before kernel memory is counted */
+	/* let malloc() get the memory of the library's objects before kernel memory is counted */
 	for (i = 0; i < nregions; i++) {
 		mrs[i] = malloc(256);
 		must(mrs[i]);

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: registering 1 GiB, and 100,000 regions, costs no more time and memory than with rdma_rxe
+# purpose: registering 1 GiB, and 100,000 regions, costs at most 2 % more time and memory than with rdma_rxe
 # tier: long
 # lab: --nodes 1 --driver none --clock instructions --memory 3072 --timeout 3000
 

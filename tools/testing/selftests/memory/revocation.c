@@ -12,9 +12,9 @@
  * microseconds later. The owner compares the memory again before it opens the next key, after the
  * peer has got its error and has reset its queue pair.
  *
- * All words of a message have one value, and the next message has another value.  First and last
- * word differ if the invalidation came in the middle of a message.  With -x the owner takes its
- * memory too early, which the test must detect.  Options: see usage() in revocation.h.
+ * All words of a WRITE have one value, and the next WRITE has another value.  First and last word
+ * differ if the invalidation came in the middle of a WRITE.  With -x the owner takes its memory too
+ * early, which the test must detect.  Options: see usage() in revocation_common.c.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -152,7 +152,7 @@ static void take_memory(struct lane *lane)
 	memset(lane->half, lane->fill, half_size);
 }
 
-/* Invalidate the key.  The invalidation has completed when this returns. */
+/* Invalidate the key, and wait until the invalidation has completed. */
 static void close_key(struct lane *lane)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_LOCAL_INV, .invalidate_rkey = lane->key };
@@ -193,8 +193,8 @@ static void close_key(struct lane *lane)
 }
 
 /*
- * Return: true if the first and the last word in memory belong to different messages, so the
- * invalidation came in the middle of a message.
+ * Return: true if the first and the last word in memory belong to different WRITEs, so the
+ * invalidation came in the middle of a WRITE.
  */
 static bool caught(const struct lane *lane)
 {
@@ -534,7 +534,7 @@ static void make_all(void)
 	qp_connect(spare, their_qpn(spare), 1, 1);
 }
 
-/* Let other processes have the CPU for a short time. */
+/* Every 64 calls, sleep 20 us, so that other processes get the CPU.  Die after a long time. */
 static void idle(uint32_t *spins, uint64_t since)
 {
 	if (++*spins < 64)

@@ -51,9 +51,9 @@ struct lane {
 	uint32_t key, number;
 	uint8_t fill, first;
 	enum state state;
-	/* if the last invalidation was a bind that opened the next key: its memory */
+	/* memory of the next key, if the bind that closed the last key has opened the next one */
 	uint8_t *next_half, *next_start;
-	bool moving;		/* the first bytes have arrived */
+	bool moving;		/* the owner need not wait until the first bytes arrive */
 	uint64_t due;
 	/* members that only the peer uses */
 	struct message go;

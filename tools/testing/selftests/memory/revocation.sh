@@ -25,8 +25,8 @@ if [ "$LAB_DRIVER" != nhca ]; then
 	}
 fi
 
-# A dropped NAK would turn a remote access error into a retry error, because the peer's queue pair is in the
-# error state and does not answer the retransmission. So use a queue that is long enough to drop nothing.
+# A dropped NAK would turn a remote access error into a retry error, because the queue pair that has sent the NAK is in
+# the error state and does not answer the retransmission. So use a queue that is long enough to drop nothing.
 tc qdisc replace dev "$NETDEV" root pfifo limit 10000
 
 count=${COUNT:-0}
@@ -41,9 +41,9 @@ keys() {
 	[ "$NODE" = 2 ] || report_file "$LIB_TMP/server" "$PREFIX"
 }
 
-# as_many: run nine tenths of MANY invalidations; the part for type 2A below runs the others. Messages have only two
-# packets, because a round lasts as long as its messages. A SEND with Invalidate rarely meets a READ in progress,
-# because it follows the READ's responses: run only 160 of these.
+# as_many: run about nine tenths of MANY invalidations; the part for type 2A below runs the others. Most messages have
+# only two packets, because a round lasts as long as its messages. A SEND with Invalidate rarely meets a READ in
+# progress, because it follows the READ's responses: run only 160 such invalidations.
 as_many() {
 	local mode
 	keys -x -m type1 -n 32 -q 4 -B

@@ -179,7 +179,7 @@ int verdict(double seconds)
 		bad = "errors of the peer that are no remote access errors";
 	else if (!opt.early && peer->torn)
 		bad = "READs returned bytes that were never in the memory";
-	/* not with SEND_INV: the peer's SEND follows its messages, so it cannot interrupt one */
+	/* not with SEND_INV: the peer's SEND follows its messages, and rarely interrupts one */
 	else if (!opt.early && !middle && opt.size >= 4096 && opt.mode != SEND_INV &&
 		 (!opt.reads || owner->rounds >= 200))
 		bad = "no invalidation caught a message in the middle";

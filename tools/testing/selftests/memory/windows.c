@@ -58,14 +58,14 @@ static bool post(struct end *e, struct ibv_send_wr wr)
 	return true;
 }
 
-/* Bind a type 2 window by a work request with the next key, which the caller must store. */
+/* Bind a type 2 window by a work request.  The caller must store @key in mw->rkey. */
 bool post_bind(struct end *e, struct ibv_mw *mw, uint32_t key, struct ibv_mw_bind_info to)
 {
 	return post(e, (struct ibv_send_wr){ .wr_id = 100, .opcode = IBV_WR_BIND_MW, .bind_mw = {
 			.mw = mw, .rkey = key, .bind_info = to } });
 }
 
-/* Bind a window of either type, successfully; mw->rkey is the new key afterwards. */
+/* Bind a window of either type.  The bind must succeed; then mw->rkey is the new key. */
 bool bind_window(struct end *e, struct ibv_mw *mw, struct ibv_mw_bind_info to)
 {
 	struct ibv_mw_bind first = { .wr_id = 100, .send_flags = IBV_SEND_SIGNALED,
@@ -336,7 +336,10 @@ static bool invalidated(struct pair *p, uint32_t key)
 	if (!wait_for(p->b.cq, 300, IBV_WC_RECV, &c))
 		return false;
 	REQUIRE(c.flags & IBV_WC_WITH_INV && !(c.flags & IBV_WC_WITH_IMM), "flags %x", c.flags);
-	/* imm and invalidated_rkey are one union, and have one read function */
+	/*
+	 * c.imm has the invalidated R_Key: ibv_wc_read_invalidated_rkey() calls the same function
+	 * of the provider as ibv_wc_read_imm_data()
+	 */
 	REQUIRE(c.imm == key, "key %x instead of %x", c.imm, key);
 	REQUIRE(c.byte_len == 100, "%u bytes", c.byte_len);
 	return filled(p->b.buf, 100, 3) && wait_for(p->a.cq, 201, IBV_WC_SEND, &c);
@@ -361,7 +364,7 @@ static bool remote_invalidate(struct pair *p)
 	return true;
 }
 
-/* A peer that invalidates one of these keys must get an error, and the windows must stay open. */
+/* A peer's invalidation of any of keys[] must fail.  Window one and the region must still work. */
 static bool remote_refused(struct pair *p)
 {
 	struct ibv_mw *one = new_window(IBV_MW_TYPE_1), *two = new_window(IBV_MW_TYPE_2);
@@ -370,7 +373,7 @@ static bool remote_refused(struct pair *p)
 	uint64_t va;
 
 	if (!one || !two || !unbound || !make(p) || !bind_to(p, one, AT, 64, REMOTE) ||
-	    /* bound by the other QP */
+	    /* bound by end a's QP */
 	    !bind_window(&p->a, two, info(p->b.mr, (uintptr_t)p->b.buf + AT, 64, REMOTE)))
 		return false;
 	va = (uintptr_t)p->b.buf + AT;
@@ -413,7 +416,7 @@ static bool by_qp_ex(struct pair *p)
 	x->wr_id = 2;
 	ibv_wr_local_inv(x, key);
 	x->wr_id = 3;
-	/* the provider may have stored the old key of the window, or the new one */
+	/* do not use mw->rkey: the provider may or may not have stored the new key there */
 	ibv_wr_bind_mw(x, mw, ibv_inc_rkey(key), &to);
 	VERB(ibv_wr_complete(x));
 	if (!wait_for(p->b.cq, 1, IBV_WC_BIND_MW, &c) ||

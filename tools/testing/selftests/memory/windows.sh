@@ -26,7 +26,7 @@ try_as() {
 	memory_check "$1: no memory is leaked" 200
 }
 
-# Run another test first: the first one makes allocations that stay, which are not leaks.
+# Run some tests before memory_mark, because the first one makes allocations that stay, such as caches.
 MW_TYPE=2B windows type > /dev/null
 
 try_as 2B

@@ -13,7 +13,7 @@ struct bad_bind {
 	bool only_2;
 };
 
-#define SIZE	4096ull		/* bytes of these regions */
+#define SIZE	4096ull		/* bytes of a region of bad_region() */
 
 static const struct bad_bind bad_binds[] = {
 	{ "region without the right", NO_BIND_RIGHT, 0, 64, READ, false },
@@ -271,7 +271,7 @@ bool who_may(struct pair *p)
 	if (!good)
 		return false;
 	va = (uintptr_t)p->b.buf + AT;
-	/* works() and refuses() check the memory of the pair that they get */
+	/* works() and refuses() check the memory of their pair: use that of the windows */
 	buf = sibling.b.buf;
 	sibling.b.buf = p->b.buf;
 	if (!works(p, one->rkey, va, AT, 64) || !works(p, two->rkey, va, AT, 64) ||
@@ -352,8 +352,8 @@ static bool killed(void)
 		struct ibv_mw *one, *two;
 		struct completion c;
 
-		/* the child needs its own context */
 		close(pipe_fd[0]);
+		/* the child needs its own context */
 		if (!device_open() || !make(&p))
 			_exit(1);
 		one = new_window(IBV_MW_TYPE_1);
@@ -411,7 +411,7 @@ bool ends(struct pair *p)
 	VERB(ibv_dealloc_mw(mw[1]));
 	if (!shut(p, key, AT))
 		return false;
-	/* destroy the QP: its type 2 window releases the region, a type 1 window does not */
+	/* destroy the QP of mw[2], which then releases the region; the type 1 window stays bound */
 	if (!end_free(&other.b))
 		return false;
 	memset(&other.b, 0, sizeof(other.b));
@@ -421,7 +421,7 @@ bool ends(struct pair *p)
 	if (!close_window(p, mw[0]))
 		return false;
 	VERB(ibv_dereg_mr(mr));
-	/* then another QP may bind the window */
+	/* another QP may bind mw[2] now */
 	mw[2]->rkey = ibv_inc_rkey(mw[2]->rkey);
 	if (!bind_to(p, mw[2], AT, 64, REMOTE) || !works(p, mw[2]->rkey, va, AT, 64))
 		return false;

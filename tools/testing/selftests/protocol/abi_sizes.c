@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Acts as providers of other versions, which have shorter or longer structs, and sends each command
- * with a driver part of each length. The kernel accepts a shorter or longer command and response.
- * The kernel never writes past the buffer of a response, and refuses a command with a field that it
- * does not support.
+ * Acts as providers of other versions, which have shorter or longer structs: sends commands whose
+ * driver part and response have many lengths. The kernel must accept these, unless a required field
+ * is missing. The kernel must not write past the buffer of a response, and must refuse a command
+ * with a field that it does not support.
  *
  *   abi_sizes [PART-OF-A-NAME]	run the tests whose names contain the argument (all)
  */
@@ -90,9 +90,10 @@ static bool destroy(uint32_t number, uint32_t handle)
 }
 
 /*
- * Run command @c with every length of its driver parts.
- * @undo: the command that destroys the object that @c creates; @least: bytes that @c->drv must
- * have.
+ * Run command @c with driver parts and responses of each length, in steps of 4 bytes, up to LONGER
+ * bytes beyond the struct.
+ * @undo: the command that destroys the object that @c creates; @least: the kernel must refuse
+ * shorter driver parts.
  */
 static bool every_size(const struct command *c, uint32_t undo, uint16_t least)
 {
@@ -184,7 +185,7 @@ static bool channels(struct pair *p)
 			  offsetof(struct nhca_create_channel_cmd, frames));
 }
 
-/* UVERBS_METHOD_QUERY_CONTEXT returns the driver's response in an attribute: try each length. */
+/* UVERBS_METHOD_QUERY_CONTEXT returns the driver's response in an attribute: try many lengths. */
 static bool contexts(struct pair *p)
 {
 	(void)p;

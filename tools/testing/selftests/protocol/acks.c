@@ -41,7 +41,7 @@ static bool write_to(struct pair *p, uint64_t wr_id, size_t off, uint32_t len, i
 
 /*
  * Post MANY requests of which only the last is signaled, and wait for the last.
- * @sent: packets sent for them; @again: packets sent twice.
+ * @sent: packets of both ends; @again: packets sent twice.
  */
 static bool silent_ones(struct pair *p, long *sent, long *again)
 {
@@ -60,8 +60,8 @@ static bool silent_ones(struct pair *p, long *sent, long *again)
 }
 
 /*
- * Try several times: in a try in which the machine stalls, a timer may also request an
- * acknowledgment.
+ * MANY requests may cause MANY / 2 acknowledgments at most.  Try several times: in a try in which
+ * the machine stalls, a timer may also request an acknowledgment.
  */
 static bool together(struct pair *p)
 {
