@@ -20,7 +20,7 @@ if [ "$NODE" = 1 ]; then
 		ss -Hltn 'sport = :18515' | grep -q . && break
 		sleep 0.1
 	done
-	# This node sends only acknowledgments: lose 1 % of them.
+	# This node sends the acknowledgments: lose 1 % of them.
 	tc qdisc replace dev "$NETDEV" root netem limit 20000 loss 1%
 fi
 barrier ready

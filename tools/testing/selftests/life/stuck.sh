@@ -8,7 +8,7 @@
 . "$LAB_SRC/selftests/lib/node.sh"
 
 gid=$(gid_index)
-# Each process has its own region. Packets in the queue of the netdev refer to its pages.
+# Each process has its own region. Packets in the netdev's queue refer to pages of the regions.
 programs=3
 command="ib_write_bw -d $RDMA_DEV -x $gid -F -D 600 -s 65536 -q 4"
 [ "$NODE" = 2 ] && command+=" $IP_1"

@@ -149,7 +149,8 @@ def retries(events, more):
                  "odp_retransmits"):
         if seen[name] != more[name]:
             yield f"nhca_retry: {seen[name]} times {name}, the counters have {more[name]}"
-    # The counter counts each response that shows a loss, but only the first one causes a retransmission and an event.
+    # The counter counts each response that shows a loss. Only the first response of a loss causes a retransmission and
+    # an event.
     if seen["implied_nak_seq_err"] > more["implied_nak_seq_err"]:
         yield f"nhca_retry: {seen['implied_nak_seq_err']} times implied_nak_seq_err, the counter is smaller"
     for kind, text, name in (("sent", "PSN sequence", "send_seq_err"), ("sent", "RNR", "send_rnr_err"),

@@ -191,7 +191,8 @@ told() {
 	# rdma_cm reports the removal to the end whose device is gone. The other end is not notified, because rdma_cm
 	# could send its DREQ only over the removed netdev.
 	rping) [ "$NODE" = "$victim" ] ;;
-	# It only polls its CQ, so its device cannot notify it. Requests of the client fail if the server's device is gone.
+	# ib_write_bw only polls its CQ, so its own device cannot notify it. On the client, requests fail if the
+	# server's device is gone.
 	ib_write_bw) [ "$NODE" != "$victim" ] && [ "$NODE" = 2 ] ;;
 	esac
 }

@@ -198,7 +198,7 @@ bool dm_region(struct pair *p)
 	return true;
 }
 
-/* Device memory counts as used as long as a process has it mapped, also when it was freed. */
+/* Device memory counts as used as long as a process has it mapped, also after it was freed. */
 bool dm_mapped(struct pair *p)
 {
 	struct ibv_dm *dm;

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: an invalidation costs at most 30 % more with 50,000 idle queue pairs than with one, and slows other keys by at most 10 %
+# purpose: an invalidation costs at most 30 % more with 50,000 idle queue pairs than with one, and slows a stream on another key by at most 10 %
 # tier: long
 # lab idle: --nodes 1 --clock instructions --memory 6144 --timeout 3000 --env MODE=idle
 # lab stream: --nodes 1 --cpus 2 --timeout 300 --env MODE=stream

@@ -5,12 +5,12 @@
  *   owner: revocation [options]          peer: revocation [options] HOST
  *
  * On each of several queue pairs (lanes) the peer writes or reads without pause through a key of
- * the owner. At a random moment the owner invalidates the key. As soon as the invalidation
- * completes, the owner fills the memory with its own bytes. The peer's bytes have the top bit
- * clear, and the owner's have it set. So the owner detects each late byte of the peer, and a
- * reading peer detects that it got a byte of the owner. The owner compares the memory some
- * microseconds later. The owner compares the memory again before it opens the next key, after the
- * peer has got its error and has reset its queue pair.
+ * the owner. At a random moment the owner, or a SEND with Invalidate of the peer, invalidates the
+ * key. As soon as the invalidation completes, the owner fills the memory with its own bytes. The
+ * peer's bytes have the top bit clear, and the owner's have it set. So the owner detects each late
+ * byte of the peer, and a reading peer detects that it got a byte of the owner. The owner compares
+ * the memory some microseconds later. The owner compares the memory again before it opens the next
+ * key, after the peer has got its error and has reset its queue pair.
  *
  * All words of a WRITE have one value, and the next WRITE has another value.  First and last word
  * differ if the invalidation came in the middle of a WRITE.  With -x the owner takes its memory too

@@ -29,7 +29,7 @@ bool again(struct pair *p)
 	return connect_pair(p);
 }
 
-/* The next completion must have this status. */
+/* The next completion must be that of @wr_id, with @status. */
 bool status_is(struct ibv_cq_ex *cq, uint64_t wr_id, enum ibv_wc_status status,
 	       struct completion *c)
 {
