@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: a requester requests an acknowledgment when a consumer waits for it: not before, and not only after a timer
+# purpose: a requester requests an acknowledgment as soon as a consumer waits for it, and not earlier
 # tier: check
 # lab: --nodes 1 --timeout 200
 # lab debug: --nodes 1 --kernel debug --timeout 900

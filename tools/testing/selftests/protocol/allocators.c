@@ -111,7 +111,7 @@ static int count(uint64_t type, bool alive)
 	return n;
 }
 
-/* Return: true if a block of @type contains @value. */
+/* Return: true if a block of @type that was not freed contains @value. */
 static bool holds(uint64_t type, uint64_t value)
 {
 	size_t at;
@@ -193,7 +193,7 @@ static bool rings_lie_there(struct pair *p)
 	REQUIRE(holds(NHCADV_RES_TYPE_SQ, MARK), "the send request is in other memory");
 	REQUIRE(holds(NHCADV_RES_TYPE_SRQ, MARK), "the receive request is in other memory");
 	REQUIRE(holds(NHCADV_RES_TYPE_CQ, MARK), "the completions are in other memory");
-	/* use every slot of every ring several times */
+	/* use every slot of a's SQ, of the SRQ and of both CQs several times */
 	for (i = 0; i < 1000; i++)
 		if (!exchange(p, i, i))
 			return false;
@@ -246,7 +246,7 @@ static bool default_memory(struct pair *p)
 	answer = IBV_ALLOCATOR_USE_DEFAULT;
 	if (!make_pair(p, (struct pair_opts){ .srq_wr = 20 }))
 		return false;
-	/* rings in kernel memory are charged like those in the allocator's memory */
+	/* rings in kernel memory also count as pinned memory of the process */
 	REQUIRE(!given && pinned() - before > (long)(2 * p->size), "%ld bytes are pinned",
 		pinned() - before);
 	return exchange(p, MARK, 3) && all_end(p, before);
@@ -328,8 +328,8 @@ static bool taken_away(struct pair *p)
 		return false;
 	for (i = 0; i < given; i++) {
 		/*
-		 * map other memory there, because ring_free() unmaps it and holds() may read it
-		 * later
+		 * map other memory there, because pair_free() below makes the provider read the CQ,
+		 * and ring_free() unmaps each ring
 		 */
 		REQUIRE(mmap(blocks[i].p, blocks[i].size, PROT_READ | PROT_WRITE,
 			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == blocks[i].p,

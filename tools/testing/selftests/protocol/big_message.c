@@ -19,7 +19,7 @@
 #define GUARD		4096UL
 #define GUARD_BYTE	0xa5
 
-/* pieces of the file, in its order; the guard follows the last one */
+/* pieces of the file, in order; the guard follows LAST */
 enum { COMMON, FIRST, MIDDLE, LAST, PIECES };
 
 struct area {

@@ -44,7 +44,7 @@ capture
 xfer -q 4 -n 48 -s 65536 -b
 judge "without an ICRC, with a UDP checksum" no-icrc
 
-# One end has insist_icrc=1, so both ends must send the ICRC.
+# An end with insist_icrc=1 sends and requires the ICRC, so packets of both ends must have it.
 [ "$NODE" = 1 ] && echo Y > $SWITCH
 capture
 xfer -q 4 -n 48 -s 65536 -b

@@ -11,8 +11,8 @@
 #define NOBODY	65534
 
 /*
- * Use every doorbell: send, receive, arm a CQ that has unpolled entries, and flush a receive of a
- * QP in the error state.
+ * Use the doorbells of a QP and of a CQ: send, arm a CQ that has an unpolled entry, and post a
+ * receive to a QP in the error state, which flushes it.
  */
 static bool all_doorbells(struct pair *p)
 {

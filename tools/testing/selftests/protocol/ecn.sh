@@ -24,7 +24,7 @@ more() {
 	fi
 }
 
-# netem marks a packet with ECT (traffic class 2) instead of dropping it.
+# Because of "ecn", netem sets CE in a packet that has ECT (traffic class 2) instead of dropping it.
 [ "$NODE" = 2 ] && tc qdisc replace dev "$NETDEV" root netem limit 20000 loss 10% ecn
 barrier
 marked=$(counter rx_ecn_marked_pkts) told=$(counter tx_cnp_pkts) heard=$(counter rx_cnp_pkts)

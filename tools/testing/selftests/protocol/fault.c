@@ -109,7 +109,7 @@ static bool impatient_pair(struct pair *p)
 	return make_pair(p, (struct pair_opts){}) && impatient(p);
 }
 
-/* Post one request from a to b's memory, which must complete with status @want. */
+/* Post one request on a, which must complete with status @want. */
 static bool rdma(struct pair *p, enum ibv_wr_opcode opcode, uint32_t len, enum ibv_wc_status want)
 {
 	struct ibv_sge sge = sge_of(&p->a, 0, len);
@@ -181,7 +181,7 @@ static bool lost_for_good(struct pair *p)
 			return false;
 		if (!rdma(p, IBV_WR_RDMA_WRITE, LEN, IBV_WC_RETRY_EXC_ERR))
 			return fail("%s: %s", rules[i], strdup(reason));
-		/* the rule must have hit the first transmission and both retries */
+		/* at least one hit for each transmission: the first and both retries */
 		REQUIRE(hits() >= 3, "%s: hit %ld times", rules[i], hits());
 		if (!no_rules() || !impatient(p) || !write_arrives(p, LEN, i))
 			return false;
@@ -494,7 +494,7 @@ static bool not_ready(struct pair *p)
 	       no_rules();
 }
 
-/* ---- faults that are not of packets ---- */
+/* ---- faults of CQs, links and registrations ---- */
 
 static bool no_room(struct pair *p)
 {

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: each injected fault shows a program the error of the specification, and the same seed repeats a run packet by packet
+# purpose: after each injected fault a program sees what the specification demands: an error, or none; and the same seed repeats a run packet by packet
 # tier: check
 # lab: --nodes 1 --timeout 300
 # lab debug: --nodes 1 --kernel debug --timeout 1500
@@ -170,7 +170,7 @@ TRACING=/sys/kernel/tracing
 [ -d $TRACING/events ] || mount -t tracefs tracefs $TRACING
 received=$TRACING/events/nhca/nhca_packet_received
 
-# A device with rules at one end of a veth, and a device without rules at the other end, in another namespace.
+# Create the device "ruled" at one end of a veth, and the device "plain" at the other end, in another namespace.
 cable() {
 	ip netns add plain && ip link add ruled0 type veth peer name plain0 netns plain &&
 		ip link set ruled0 mtu 4200 up && ip addr add 10.97.1.1/24 dev ruled0 &&

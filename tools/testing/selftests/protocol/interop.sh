@@ -17,8 +17,8 @@ PCAP=$LIB_TMP/pcap
 ICRC="python3 $LAB_SRC/selftests/lib/icrc.py"
 
 capture_start() {
-	# nhca receives UDP in batches, which tcpdump shows as one merged packet. So an nhca node captures only what it
-	# sends. The other node, with rdma_rxe, captures both directions.
+	# nhca receives UDP in batches, and tcpdump shows a batch as one merged packet. So an nhca node captures only
+	# what it sends. The other node, with rdma_rxe, captures both directions.
 	local direction=
 	[ "$LAB_DRIVER" = nhca ] && direction='-Q out'
 	tcpdump -i "$NETDEV" -s 0 -B 16384 -U -c $CAPTURED -Z root $direction -w "$PCAP" \
@@ -94,7 +94,7 @@ pingpong() {
 	pair "$1 pingpong ${*:2}" "$command" "$command $IP_1"
 }
 
-# nhca's send queues go to SQD and back while the peer sends.
+# nhca's send queues go to SQD and back to RTS while the peer sends.
 drained() {
 	local PREFIX='nhca drains, ' XFER_PATIENCE=$XFER_PATIENCE
 	[ "$LAB_DRIVER" = nhca ] && XFER_PATIENCE=-D

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: packets with link-local addresses reach only queue pairs on the VLAN of the address
+# purpose: packets with link-local addresses do not cross between a netdev and a VLAN on it
 # tier: check
 # lab: --nodes 2 --timeout 300
 
@@ -36,7 +36,7 @@ if [ -z "$plain" ] || [ -z "$tagged" ]; then
 	notok "GIDs of the link-local addresses" "$(ip -6 addr)"
 	exit
 fi
-# The link-local addresses must be equal, because different addresses would separate the peers without the VLAN.
+# The link-local addresses must be equal. With different addresses the tests would not depend on the VLAN.
 run "$NETDEV and v5 have the same link-local address" cmp "$port/gids/$plain" "$port/gids/$tagged"
 barrier
 
@@ -50,7 +50,7 @@ refused() {
 	if [ "$NODE" = 1 ]; then
 		server_start "$2" $((120 * SLOWER))
 		barrier
-		# The client has failed.
+		# Wait until the client has ended.
 		barrier "$1" $((120 * SLOWER))
 		if kill -0 "$SERVER" 2> /dev/null; then
 			ok "$1"

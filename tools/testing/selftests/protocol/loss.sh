@@ -17,7 +17,7 @@
 modprobe sch_netem
 
 # impair NETEM: impair the packets that each node sends: requests, responses and acknowledgments. The limit of 20,000
-# packets is large enough that netem drops no packet because its queue is full.
+# packets keeps netem from dropping packets because of a full queue.
 impair() {
 	tc qdisc replace dev "$NETDEV" root netem limit 20000 $1 || {
 		notok "netem $1" "tc refuses it"

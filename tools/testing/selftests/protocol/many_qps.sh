@@ -17,8 +17,8 @@
 
 qps=${QPS:-100}
 limit=$((qps > 100 ? 600 : 100))
-# On an emulated machine, or with checkers, the traffic of so many other QPs may delay an ACK until all retries at the
-# default timeout of 67 ms are used up. ACK_TIMEOUT sets a longer one.
+# On an emulated machine, or with checkers, the traffic of the other QPs may delay an ACK until all retries at the
+# default timeout of 67 ms are used up. ACK_TIMEOUT sets a longer timeout.
 patience=${ACK_TIMEOUT:+-T $ACK_TIMEOUT}
 
 gid=$(gid_index) || exit 1

@@ -13,9 +13,9 @@
 #define WARMERS	50	/* maximum number of tries: on a busy machine a reply may be late */
 #define MANY	64
 #define LEN	64
-/* immediate replies after which an end always lets ACKs wait for replies */
+/* quick replies that are enough for both ends of a new pair to let ACKs wait for replies */
 #define WARM	24
-/* immediate replies after which ACKs that waited in vain for a reply have no effect any more */
+/* quick replies after which ACKs that waited in vain for a reply have no effect any more */
 #define FORGIVING	4096
 
 /* ---- counters of the device ---- */
@@ -31,7 +31,7 @@ static long timers(void)
 	return counter("early_retransmits") + counter("local_ack_timeout_err");
 }
 
-/* ---- requests: the test must reply immediately, so it never sleeps ---- */
+/* ---- requests: replies must be quick, so these functions spin ---- */
 
 /* Wait for the next completion, which must be of @opcode and successful. */
 static bool next(struct ibv_cq_ex *cq, enum ibv_wc_opcode opcode)
@@ -46,10 +46,7 @@ static bool next(struct ibv_cq_ex *cq, enum ibv_wc_opcode opcode)
 	return true;
 }
 
-/*
- * Wait for the completions of a SEND and of the message that acknowledges the SEND, in either
- * order.
- */
+/* Wait for the completions of a SEND and of a receive of the peer's next message, in any order. */
 static bool sent_and_received(struct ibv_cq_ex *cq)
 {
 	uint64_t end = clock_ns(CLOCK_MONOTONIC) + wait_s * 1000000000ULL;
@@ -106,7 +103,10 @@ static bool talk(struct pair *p, int rounds)
 		fill(p->a.buf, LEN, i);
 		if (!receives(&p->a) || !receives(&p->b) || !sends(&p->a))
 			return false;
-		/* this SEND of end a acknowledges the SEND of end b in the previous round */
+		/*
+		 * b's SEND of the previous round also completes: a's SEND carries its ACK, or
+		 * follows it
+		 */
 		if (!(i ? sent_and_received(p->b.cq) : next(p->b.cq, IBV_WC_RECV)) ||
 		    !filled(p->b.buf + LEN, LEN, i))
 			return false;
@@ -134,7 +134,10 @@ static bool warm(struct pair *p)
 			return false;
 		if (!talk(p, WARM))
 			return false;
-		/* the last reply of talk() gets no reply, so its ACK waits in vain */
+		/*
+		 * the last reply of talk() gets no reply, so its ACK waits in vain, and end a now
+		 * needs more quick replies
+		 */
 		before = rides();
 		if (!talk(p, 2 * WARM))
 			return false;
@@ -157,7 +160,7 @@ static bool together(struct pair *p)
 			return false;
 		sent = counter("sent_pkts") - sent;
 		rode = rides() - rode;
-		/* the first few ACKs and the last one are not piggybacked */
+		/* ACKs before enough quick replies, and the last ACK, are not piggybacked */
 		if (sent <= 3 * MANY && rode >= MANY)
 			return true;
 	}
@@ -216,8 +219,8 @@ static bool in_vain(struct pair *p, bool *waits)
 }
 
 /*
- * Each wait in vain doubles the number of immediate replies after which ACKs of an end wait again.
- * FORGIVING immediate replies reset this number.
+ * Each wait in vain doubles the number of quick replies after which ACKs of an end wait again, and
+ * 256 quick replies halve it.  After FORGIVING quick replies it must have its initial value.
  */
 static bool forgiven(struct pair *p)
 {
@@ -225,7 +228,7 @@ static bool forgiven(struct pair *p)
 	bool waits;
 
 	/*
-	 * on a debug kernel one reply in a hundred is late, so there are never FORGIVING prompt
+	 * on a debug kernel one reply in a hundred is late, so there are never FORGIVING quick
 	 * replies in a row
 	 */
 	if (getenv("SLOWER") && atoi(getenv("SLOWER")) > 1) {
@@ -252,7 +255,10 @@ static bool forgiven(struct pair *p)
 	return fail("%ld ACKs were piggybacked on %d SENDs and as many replies", rode, 2 * MANY);
 }
 
-/* b closes before it has replied: it must acknowledge what it has received. */
+/*
+ * b's queue pair is destroyed, reset or moved to error before b has replied.  It must acknowledge
+ * what it has received.
+ */
 static bool closes(struct pair *p, enum ibv_qp_state how)
 {
 	bool waits;
@@ -296,8 +302,8 @@ static bool reset(struct pair *p)
 }
 
 /*
- * b gets no completion of a WRITE and does not reply to it, so its ACK does not wait.  Only b's
- * SENDs are acknowledged by a's WRITEs.
+ * b gets no completion of a WRITE, so the ACK of a WRITE does not wait for a reply.  Only the ACKs
+ * of b's SENDs may be piggybacked, on a's WRITEs.
  */
 static bool write_and_send(struct pair *p)
 {

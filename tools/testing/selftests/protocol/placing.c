@@ -244,7 +244,7 @@ static bool flushes_refused(struct pair *p)
 	return true;
 }
 
-/* The key of a deregistered region or of a closed window must give no access. */
+/* The key of a deregistered region or of an invalidated window must give no access. */
 static bool closed_keys(struct pair *p)
 {
 	struct ibv_mw_bind_info info;

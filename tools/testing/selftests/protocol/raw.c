@@ -159,7 +159,7 @@ static bool priorities(struct pair *p)
 		if (!raw_make(&r[i], 8, 0))
 			return false;
 	f = frame_plain(near_mac, far_mac, 100, 1);
-	/* the last rule is evaluated first; the middle rule passes the frame on (DONT_TRAP) */
+	/* flow[2] is evaluated first, flow[1] passes the frame on (DONT_TRAP), flow[0] is last */
 	FLOW(flow[0], &r[0], rule_type(TYPE, 9, 0));
 	FLOW(flow[1], &r[1], rule_type(TYPE, 5, IBV_FLOW_ATTR_FLAGS_DONT_TRAP));
 	if (!far_send(&f) || !raw_gets(&r[0], &f) || !raw_gets(&r[1], &f))
@@ -332,7 +332,7 @@ static bool on_demand(struct pair *p)
 	if (!raw_make(&r, 8, IBV_ACCESS_ON_DEMAND))
 		return false;
 	FLOW(flow, &r, rule_type(TYPE, 0, 0));
-	/* each receive has its own page, and none of these pages is present */
+	/* each receive has its own page, and a frame is the first access of the device to it */
 	for (int i = 0; i < 8; i++) {
 		f[i] = frame_plain(near_mac, far_mac, 700 + i, i);
 		if (!far_send(&f[i]))
@@ -381,8 +381,8 @@ static struct ibv_qp *spread_qp(struct ibv_rwq_ind_table *table, uint8_t *key, u
 }
 
 /*
- * All frames of one connection go to one queue, and those of many connections to all queues.  A
- * queue in RESET or ERR takes no frames; in ERR it flushes its receives.
+ * All frames of one connection go to one queue, and those of many connections to all queues.  In
+ * ERR a queue flushes its receives, in RESET it discards them.
  */
 static bool spread(struct pair *p)
 {
@@ -527,7 +527,7 @@ static bool refusals(struct pair *p)
 	return raw_free(&r);
 }
 
-/* A device has at most 1,024 rules.  After rules were destroyed, others can be made. */
+/* A device has at most 1,024 rules. */
 static bool table_full(struct pair *p)
 {
 	enum { RULES = 1024 };

@@ -37,7 +37,7 @@ holds() {
 	grep -qx held "$LIB_TMP/hold"
 }
 
-# Send frames that match the rule without a pause, until the process is killed.
+# In the background, send frames of the EtherType of `raw hold`, one after the other, until $FLOOD is killed.
 flood() {
 	ip netns exec far python3 -c '
 import socket

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* raw_end.h describes these functions. */
+/* A part of raw.c: the other end of the cable, raw packet QPs, and rules. */
 #define _GNU_SOURCE
 #include "raw_end.h"
 
@@ -158,7 +158,7 @@ bool raw_post(struct raw *r, uint32_t len)
 	return true;
 }
 
-/* Make a QP with @receives posted; @access is added to the rights of its memory. */
+/* Make a QP and post @receives receives; @access is added to the rights of its memory. */
 bool raw_make(struct raw *r, int receives, int access)
 {
 	struct ibv_qp_init_attr attr = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* raw_frame.h describes these functions. */
+/* A part of raw.c: Ethernet frames, and rules that each match one field of them. */
 #define _GNU_SOURCE
 #include "raw_frame.h"
 
@@ -34,7 +34,7 @@ static uint16_t frame_fold(uint32_t sum)
 	return sum;
 }
 
-/* Return: a frame of EtherType TYPE; @len: bytes with the Ethernet header. */
+/* Return: a frame of EtherType TYPE; @len: bytes, including the Ethernet header. */
 struct frame frame_plain(const uint8_t *dmac, const uint8_t *smac, size_t len, uint32_t seed)
 {
 	struct frame f = { .len = len };
@@ -89,7 +89,10 @@ static size_t frame_ip6(uint8_t *p, const struct fields *x, size_t payload)
 	return 40;
 }
 
-/* Return: an IP packet with 40 bytes of TCP or UDP, which may be invalid. */
+/*
+ * Return: a frame with an IP packet.  The 40 bytes after the IP header are valid only as UDP over
+ * IPv4.
+ */
 static struct frame frame_ip(const struct fields *x)
 {
 	struct frame f = frame_plain(x->dmac, x->smac, ETH_HLEN, 0);

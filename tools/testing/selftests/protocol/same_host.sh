@@ -52,7 +52,7 @@ for way in YES NO; do
 	moved "same_host=$way: RC uses the right path" $way all_kinds
 done
 
-# UC has no acknowledgments: an end recognizes its peer only by the requests of the peer. So both ends send (-b).
+# UC has no acknowledgments: an end recognizes its peer only by the peer's requests. So both ends send (-b).
 unreliable() {
 	xfer -t uc -m send -b -s 40000 -n 48
 	xfer -t uc -m write -b -s 40000 -n 48
@@ -85,7 +85,7 @@ switch Y
 
 # ---- a transfer runs while captures and queueing disciplines begin and end ----
 
-# grows NAME: within 10 s the same-host path carries 100,000 bytes
+# grows NAME: within 10 s the same-host path must carry 100,000 bytes
 grows() {
 	local before tries
 	before=$(counter same_host_bytes)
@@ -96,7 +96,7 @@ grows() {
 	notok "$1" "$(($(counter same_host_bytes) - before)) bytes took the same-host path in 10 s"
 }
 
-# stops NAME: a second later the same-host path carries nothing any more
+# stops NAME: from 1.2 s later on, the same-host path must carry nothing for a second
 stops() {
 	local before after
 	sleep 1.2
@@ -157,7 +157,7 @@ tc qdisc del dev lo clsact
 kill $client $server 2> /dev/null
 wait $client $server 2> /dev/null
 
-# Two namespaces with a veth as the only route between them.
+# Create a second namespace, with a veth as its only connection to this one.
 ip netns add elsewhere && ip link add vhere type veth peer name vthere &&
 	ip link set vthere netns elsewhere && ip link set vhere up &&
 	ip addr add 10.97.1.1/24 dev vhere && ip -n elsewhere link set vthere up &&

@@ -72,7 +72,7 @@ tc qdisc replace dev qhere root handle 1: mq &&
 device_add here qhere 10.97.9.1 10.97.10.1
 ip netns exec elsewhere rdma link add there type nhca netdev qthere && device_ready there 10.97.9.2 10.97.10.2
 
-# in_order NAME SUBNET ARGS...: no packet of a verified transfer may arrive out of sequence
+# in_order NAME SUBNET ARGS...: no request of a verified transfer may arrive out of sequence at the device "there"
 in_order() {
 	local name=$1 subnet=$2 before after mover
 	shift 2

@@ -477,7 +477,7 @@ static bool ud_send(struct pair *p, uint32_t qpn)
 	REQUIRE(c.byte_len == 240 && c.flags & IBV_WC_GRH && c.flags & IBV_WC_WITH_IMM &&
 		c.imm == htonl(3), "%u bytes, flags %x", c.byte_len, c.flags);
 	REQUIRE(c.src_qp == p->a.qp->qp_num, "src_qp %u", c.src_qp);
-	/* nhca reports the kind of the packet, as mlx5 does: RoCEv2 over IPv4 or IPv6 */
+	/* nhca reports the packet type in wc.sl, as mlx5 does: RoCEv2 over IPv4 or IPv6 */
 	REQUIRE(!dev.nhca || c.sl == (dev.ipv4 ? 0xa : 0x9), "service level %x", c.sl);
 	return filled(p->b.buf + 40, 200, 9);
 }
@@ -505,7 +505,7 @@ static bool ud_multicast(struct pair *p)
 
 /* ---- cases that adapters agree on (Documentation/conformance.rst) ---- */
 
-/* Flags that do not apply to an operation, or to the type of the QP, have no effect. */
+/* Flags that are unknown, or do not apply to the operation or QP type, have no effect. */
 static bool needless_flags(struct pair *p)
 {
 	struct completion c;
@@ -523,7 +523,10 @@ static bool needless_flags(struct pair *p)
 	       filled(p->b.buf, 64, 3) && filled(p->b.buf + 64, 64, 3);
 }
 
-/* A parent domain of a parent domain refers to the protection domain below it. */
+/*
+ * A parent domain of a parent domain refers to the PD below both, so the inner one can be
+ * deallocated first.
+ */
 static bool nested_domains(struct pair *p)
 {
 	struct ibv_parent_domain_init_attr attr = { .pd = dev.pd };

@@ -2,7 +2,7 @@
 /* A part of verbs_api.c: completion events. */
 #include "verbs_api_shared.h"
 
-/* Make a pair whose end b has a completion channel.  Return: its CQ, or NULL. */
+/* Make a pair whose end b has a completion channel.  Return: b's CQ, or NULL. */
 static struct ibv_cq *event_pair(struct pair *p)
 {
 	return make_pair(p, (struct pair_opts){ .channel = true }) ? ibv_cq_ex_to_cq(p->b.cq) : NULL;
@@ -17,7 +17,7 @@ static bool message(struct pair *p, int wr_id)
 	       wait_for(p->a.cq, wr_id, IBV_WC_SEND, &c);
 }
 
-/* b polls its two messages, and must still be armed for the next one. */
+/* Poll b's two messages.  b's CQ must still be armed for the next one. */
 static bool polled_and_armed(struct pair *p)
 {
 	struct completion c;
@@ -119,8 +119,8 @@ static int poll_some(struct pair *p, bool extended, int num)
 
 /*
  * Other programs arm the CQ after each event, poll a limited number of entries once, and sleep
- * again. The entries that they leave raise no event by themselves. So the next arming must raise an
- * event, as on hardware adapters.
+ * again.  For the entries that such a poll leaves there must be another event, as on hardware
+ * adapters.
  */
 bool event_left(struct pair *p)
 {
@@ -145,8 +145,8 @@ bool event_left(struct pair *p)
 			REQUIRE(n > 0, "an event without a completion");
 		}
 		/*
-		 * With an odd @room, poll_some() polls the entries one by one. Then the driver
-		 * may have seen unpolled entries after the last arming, and raise one more event.
+		 * With an odd @room, poll_some() polls the entries one by one.  So libnhca may
+		 * request an event for entries that poll_some() polls afterwards.
 		 */
 		if (room % 2)
 			cq_event(p->channel, 0);
@@ -226,7 +226,10 @@ static int race_poll(struct pair *p)
 	return n;
 }
 
-/* On other adapters the program must poll the CQ after it has armed the CQ. */
+/*
+ * Devices other than nhca may raise no event for a completion before the arming, so there the
+ * program must poll after it has armed the CQ.
+ */
 static bool race_consume(struct pair *p)
 {
 	struct ibv_cq *cq = ibv_cq_ex_to_cq(p->b.cq);
@@ -288,7 +291,7 @@ static int moderate(struct pair *p, uint16_t count, uint16_t period_us)
 
 /*
  * With moderation the CQ must raise no more events than count and period allow, and every event
- * that is due. The completions themselves must not be delayed.
+ * that is due.
  */
 bool cq_moderation(struct pair *p)
 {

@@ -224,7 +224,7 @@ static bool expect_some(struct pair *p, int from, int count)
 	return true;
 }
 
-/* Wait until posted requests have completed; the QP must still be in RTS. */
+/* Give posted requests 200 ms to complete; the QP must still be in RTS. */
 static bool settle(struct pair *p)
 {
 	struct ibv_qp_attr attr;
@@ -361,7 +361,7 @@ bool sq_drain(struct pair *p)
 	REQUIRE(async_event(IBV_EVENT_SQ_DRAINED, 5000), "no IBV_EVENT_SQ_DRAINED");
 	if (!write_some(p, 100, 3))
 		return false;
-	/* requests that had begun have completed, in order; no other request may begin in SQD */
+	/* requests that had begun have completed; no other request may begin in SQD */
 	usleep(200000);
 	while (poll_one(p->a.cq, &c))
 		REQUIRE(c.wr_id < 100 && c.status == IBV_WC_SUCCESS, "request %lu in SQD: %s",
@@ -391,7 +391,7 @@ bool late_receive(struct pair *p)
 	       filled(p->b.buf, 9000, 10) && wait_for(p->a.cq, 1, IBV_WC_SEND, &c);
 }
 
-/* A rate limit must slow a message down; without it, and after RESET, it must be faster. */
+/* A message must take longer with a rate limit than before it is set, or after RESET clears it. */
 bool rate_limit(struct pair *p)
 {
 	struct ibv_qp_rate_limit_attr limit = { .rate_limit = 16000 };

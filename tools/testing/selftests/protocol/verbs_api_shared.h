@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* What the parts of the program verbs_api share. */
+/* Shared declarations of the parts of verbs_api.c. */
 #ifndef VERBS_API_SHARED_H
 #define VERBS_API_SHARED_H
 
@@ -10,7 +10,7 @@
 
 #include "verbs_test.h"
 
-/* Post one request; @build: the calls between ibv_wr_start() and ibv_wr_complete(). */
+/* Post one request on end a; @build: the calls between ibv_wr_start() and ibv_wr_complete(). */
 #define WR(p, id, sig_flags, build) do {			\
 	struct ibv_qp_ex *x = (p)->a.qpx;			\
 	ibv_wr_start(x);					\

@@ -5,10 +5,10 @@
  *   server: verify_xfer [options]          client: verify_xfer [options] HOST
  *
  * The two sides meet on a TCP socket and work in rounds. Both sides prepare their memory. The
- * client (with -b both sides) posts up to a window of messages on each QP. When all have completed,
- * every byte of every message is compared with a pattern that depends on its QP, number and offset.
- * The test also checks lengths, immediate values, results of atomics, and guard bytes after each
- * message. Sizes, numbers of SGEs, inlining, signaling and operations vary from message to message.
+ * client (with -b both sides) posts up to a window of messages on each QP. Every byte of every
+ * message that arrives is compared with a pattern that depends on its QP, number and offset. The
+ * test also checks lengths, immediate values, results of atomics, and guard bytes after messages.
+ * Sizes, numbers of SGEs, inlining, signaling and operations vary, unless an option fixes them.
  *
  * RC: all messages must arrive, once and in order.  UC and UD: messages may be lost or duplicated,
  * but those that are delivered must be right, and at least one must be delivered.  Options: xfer.h.
@@ -355,7 +355,7 @@ static void receive_done(uint32_t q, uint32_t slot, const struct ibv_wc *wc)
 	if (opt.type == IBV_QPT_RC)
 		return;
 	at = in.base + place(q, op_of(k) == SEND ? slot : k % opt.window) + skip;
-	/* a duplicate WRITE of an earlier round may have been overwritten by a later one */
+	/* the bytes of a WRITE of an earlier round may have been overwritten by a later WRITE */
 	if (op_of(k) == SEND || k >= round_first)
 		check(op_names[op_of(k)], q, k, at, seed(!opt.host, q, k), size);
 	check_guard("receive", q, k, in.base + place(q, slot) + stride - GUARD);
@@ -571,7 +571,7 @@ static double one_round(uint32_t step, uint64_t *sums)
 		await("message", receives_missing, reliable ? opt.patience : IDLE, !reliable);
 	meet(step + 1);
 	spent = now() - begun;
-	/* wait for messages of the other side; after IDLE seconds without one, they are lost */
+	/* wait for messages of the other side; after IDLE s without one, the rest are lost */
 	if (passive && !reliable)
 		await("message", receives_missing, IDLE, true);
 	for (q = 0; q < opt.qps; q++) {
