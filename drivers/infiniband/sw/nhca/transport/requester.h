@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Interfaces of the requester: sq_run.c, send.c, ackreq.c, retry.c.  Part of engine.h. */
+/* Interfaces of the requester: sq_run.c, send.c, ackreq.c, retry.c, local.c.  Part of engine.h. */
 #ifndef NHCA_REQUESTER_H
 #define NHCA_REQUESTER_H
 
@@ -13,7 +13,7 @@ static inline void nhca_sq_ackreq_sent(struct nhca_sq *sq)
 	sq->ackreq_pending = false;
 }
 
-/* Return: the PSN of the next packet to send; the window is used up to this PSN. */
+/* Return: the PSN of the next packet to send. */
 static inline u32 nhca_sq_next_psn(const struct nhca_sq *sq)
 {
 	if (sq->cur && sq->cur->begun)
@@ -21,7 +21,10 @@ static inline u32 nhca_sq_next_psn(const struct nhca_sq *sq)
 	return sq->psn;
 }
 
-/* Return: number of PSNs that use the window: sent or requested, but not acknowledged. */
+/*
+ * Return: number of PSNs that use the window: sent, or requested by a READ, but not acknowledged.
+ * After a go-back only PSNs that were sent or requested again count.
+ */
 static inline u32 nhca_sq_used(const struct nhca_sq *sq)
 {
 	return max(nhca_psn_diff(nhca_sq_next_psn(sq), sq->una), 0);
@@ -55,9 +58,9 @@ enum nhca_sq_step {
 	NHCA_SQ_FAIL_LATER,
 	/* all packets of the request were sent: complete it, or continue with the next request */
 	NHCA_SQ_ADVANCE,
-	/* use the same-host path, or send packets, unless the request has to wait */
+	/* use the same-host path; otherwise send packets, unless the request has to wait */
 	NHCA_SQ_SEND,
-	/* the window is full: request an ACK, unless the request also has another wait */
+	/* the window is full: request an ACK, unless the request has to wait for another reason */
 	NHCA_SQ_FULL,
 };
 
@@ -77,7 +80,8 @@ enum nhca_sq_step nhca_sq_decide(const struct nhca_qp *qp, int budget);
  * @qp:     the QP
  * @budget: maximum number of packets, or of requests without packets
  * Context: sq.lock held, BH disabled, RCU read side.
- * Return: the budget that is left; if 0 or less, nhca_qp.kick continues.
+ * Return: the budget that is left.  If it is 0 or less and more can be sent, nhca_qp.kick
+ * continues.
  */
 int nhca_sq_run(struct nhca_qp *qp, int budget);
 
@@ -126,7 +130,7 @@ void nhca_swr_hdr(const struct nhca_qp *qp, const struct nhca_swr *swr, struct n
  *       its status
  * Context: sq.lock held, BH disabled, RCU read side.
  * Return: 0: packets were sent, or an unreliable QP has lost one; another value: no packet of @swr
- * was sent.  If the function has not set the status, nothing more can be sent now.
+ * was sent, and unless the function has set the status, nothing more can be sent now.
  */
 int nhca_swr_send(struct nhca_qp *qp, struct nhca_swr *swr);
 
@@ -144,14 +148,14 @@ int nhca_swr_xmit(struct nhca_qp *qp, struct nhca_swr *swr, struct nhca_hdr *h, 
 		  u32 payload);
 
 /**
- * nhca_send_empty_ackreq - request an ACK without payload, because the payload's key is closed
+ * nhca_send_empty_ackreq - send an AckReq without the payload, because the payload's key is closed
  * @qp:  the QP
  * @swr: the request, whose next packet could not be sent
  *
- * The consumer may close the key as soon as a reply of the peer shows that the message has
- * arrived, although the ACK was lost.
+ * The consumer may close the key as soon as a reply of the peer shows that the message has arrived,
+ * even if the ACK was lost.
  * Context: sq.lock held, BH disabled, RCU read side.
- * Return: true: the ACK was requested, or its request could not be sent, and the timer runs.
+ * Return: true: the AckReq was sent, or could not be sent; the timer runs in both cases.
  * false: the request has to fail, for example because NHCA_EMPTY_ACKREQ_MAX packets without payload
  * were sent without progress.
  */
@@ -184,18 +188,19 @@ void nhca_sq_go_back(struct nhca_qp *qp, enum nhca_counter why);
 
 /**
  * nhca_sq_progress - grow the window and reset the retries: all PSNs before @psn were acknowledged
- * nhca_sq_shrink - reduce the window after a loss; if a timeout has passed without progress, to
- * NHCA_CWND_MIN
+ * nhca_sq_shrink - reduce the window after a loss
  * nhca_sq_congested - reduce the window after a CNP, unless nhca_rtx_congested() ignores the CNP
  * @qp:  the QP
  * @psn: the first PSN that is not acknowledged
+ * @stall: as nhca_window_shrink()
  */
 void nhca_sq_progress(struct nhca_qp *qp, u32 psn);
 void nhca_sq_shrink(struct nhca_qp *qp, bool stall);
 void nhca_sq_congested(struct nhca_qp *qp);
 
 /**
- * nhca_sq_arm - start the local ACK timer, if it does not run; if @oldest, restart the timeout
+ * nhca_sq_arm - start the local ACK timer, if it does not run; if @oldest, restart the timeout.  If
+ * the attribute timeout is 0, do nothing
  * nhca_sq_unsent - start the timer, because a packet could not be sent and counts as lost
  * nhca_rtt_begin - begin an RTT sample with the PSN of a packet that has AckReq and is sent for the
  * first time, unless a sample is in progress

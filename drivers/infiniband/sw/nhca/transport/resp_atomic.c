@@ -58,8 +58,9 @@ enum nhca_verdict nhca_do_atomic_write(struct nhca_qp *qp, struct nhca_source *s
 
 /*
  * The data of earlier requests is in memory already, because requests are executed in order.  But
- * if the region is a part of a file, the disk may not have the data yet.  In this case nhca_flush()
- * returns -EAGAIN, and the request is deferred until the disk has the data.
+ * if the region is a part of a file, the disk may not have the data yet.  For such a region
+ * nhca_flush() starts a flush and returns -EAGAIN, and the request is deferred until the flush
+ * ends.
  */
 enum nhca_verdict nhca_do_flush(struct nhca_qp *qp, struct nhca_source *src)
 {

@@ -2,7 +2,7 @@
 /*
  * Sends the responses of the responder: READ data, atomic results, ACKs and NAKs, in the order of
  * PSNs (IBTA 9.7.5.1).  A long READ response pauses when the network stack holds too many packets
- * of the flow; the flow's kick continues the response.
+ * (nhca_flow_blocked()); the kick of the QP's flow continues the response.
  */
 #include "../observe/trace.h"
 #include "engine.h"
@@ -25,10 +25,10 @@ static void nhca_resp_hdr(const struct nhca_qp *qp, struct nhca_hdr *h, u8 opcod
 }
 
 /*
- * The data of a READ is copied and not sent by zero-copy reference: the key may be closed at any
- * time, and the operation that closes the key cannot wait until the stack has sent the pages.  Only
- * if nhca_resp_zcopy() returns true, the caller sets @tx->copy to false: then only a
- * deregistration, which waits for packets, can close the key (nhca_iter_ahead()).
+ * The data of a READ is copied (nhca_qp_tx() sets @tx->copy), because the key may be closed at any
+ * time, and the operation that closes the key cannot wait until the stack has sent the pages.  If
+ * nhca_resp_zcopy() returns true, the caller sets @tx->copy to false: then the key can be closed
+ * only by operations that wait for packets (nhca_iter_ahead()).
  */
 static void nhca_resp_tx(struct nhca_qp *qp, struct nhca_burst *burst, struct nhca_hdr *h,
 			 struct nhca_iter *it, u32 payload, u32 ahead, struct nhca_tx *tx)
@@ -49,7 +49,7 @@ static int nhca_resp_xmit(struct nhca_qp *qp, struct nhca_burst *burst, struct n
 	return nhca_xmit(&tx);
 }
 
-/* Return: true if packets of a READ response refer to pages.  A repeated response is copied. */
+/* Return: true if packets of a READ response may refer to pages.  A repeated response is copied. */
 static bool nhca_resp_zcopy(const struct nhca_res *res)
 {
 	return res->zcopy && !res->replay;
@@ -64,7 +64,7 @@ static void nhca_resp_ack(struct nhca_qp *qp, struct nhca_burst *burst, u8 syndr
 	/* an ACK ends a batch; if the batch is empty, sending the ACK without a batch is faster */
 	if (burst && nhca_burst_empty(burst))
 		burst = NULL;
-	/* an ACK that the stack does not accept is lost; the peer requests it again */
+	/* if this fails, the ACK or NAK is lost: the peer requests an ACK or repeats the request */
 	nhca_resp_xmit(qp, burst, &h);
 }
 
@@ -135,8 +135,9 @@ static u32 nhca_resp_middle(struct nhca_qp *qp, struct nhca_res *res, struct nhc
 
 /*
  * Send one packet of a READ response, or several from its middle.
- * Return: 0; -EACCES if the key is closed; -EAGAIN if the data is being faulted in or read from a
- * disk; -EIO if the disk cannot read the data.
+ * Return: 0, also if a packet could not be sent and counts as lost; -EACCES if the key is closed;
+ * -EAGAIN if the data is being faulted in or read from a disk; -EIO if the disk cannot read the
+ * data.
  */
 static int nhca_resp_read(struct nhca_qp *qp, struct nhca_res *res)
 {
@@ -201,8 +202,9 @@ void nhca_resp_ack_due(struct nhca_qp *qp, const struct nhca_hdr *h)
 
 	lockdep_assert_held(&rq->lock);
 	/*
-	 * The ACK may wait if the message completes a receive, because the consumer may reply then.
-	 * On XRC another QP would send the reply, so the ACK does not wait.
+	 * The ACK may wait if the message completes a receive, because the consumer may reply to
+	 * the message.  The ACK does not wait if an earlier ACK is due that may not wait, or on
+	 * XRC, where another QP would send the reply.
 	 */
 	rq->ack_piggyback = (!rq->ack_due || rq->ack_piggyback) &&
 			    (h->info->flags & NHCA_OPF_LAST) &&
@@ -227,9 +229,9 @@ void nhca_resp_nak(struct nhca_qp *qp, u8 syndrome, bool fatal, int event)
 }
 
 /*
- * Return: true if the packet may be a request that the peer has outstanding: the refused request,
- * one within nhca_rq_reach() before it, or a READ, atomic, FLUSH or ATOMIC WRITE that was answered.
- * A host that only guesses PSNs should not be able to cause a NAK.
+ * Return: true if the packet may be a request that the peer has outstanding: the refused request;
+ * an earlier READ, atomic, FLUSH or ATOMIC WRITE with a responder resource; or an earlier SEND or
+ * WRITE within nhca_rq_reach().  A host that only guesses PSNs should not be able to cause a NAK.
  */
 static bool nhca_req_pending(struct nhca_qp *qp, const struct nhca_hdr *h)
 {
@@ -266,14 +268,13 @@ void nhca_resp_refused(struct nhca_qp *qp, const struct nhca_rx *rx)
 
 /*
  * The key of a READ was closed before the whole response was sent, or a disk cannot read more data:
- * a NAK is due, with the PSN of the first packet that the peer cannot have received.  If a
- * duplicate has set @sent back, the NAK must not have the PSN of @sent: a peer that has received
- * later packets would ignore the NAK, and a QP in error sends nothing more.
+ * a NAK is due, with the PSN of the first packet that was never sent, or of the last packet if all
+ * were sent.  A duplicate sets res->sent back, but the NAK must not have this PSN: a peer that has
+ * received later packets would ignore the NAK.
  *
  * A peer that repeats a READ may have received the whole response by now, and would ignore even
  * this NAK.  So the QP does not go to error if the response is a repetition.  If the responder has
- * already refused a later request, the NAK of that request stays due.  In any case no data is
- * read with the closed key.
+ * also refused a later request, the NAK of the later request stays due.
  */
 static void nhca_resp_failed(struct nhca_qp *qp, struct nhca_res *res, int err)
 {
@@ -307,7 +308,7 @@ static int nhca_resp_pass(struct nhca_qp *qp, int budget)
 			rq->res_tail++;
 			continue;
 		}
-		/* if the stack frees packets immediately, as on lo, only budget limits a pass */
+		/* if the stack frees packets immediately, as on lo, only @budget limits a pass */
 		if (budget <= 0) {
 			queue_work(nhca_resp_wq, &qp->piggyback->rest);
 			return budget;

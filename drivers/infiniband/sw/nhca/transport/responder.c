@@ -108,8 +108,8 @@ static void nhca_complete_recv(struct nhca_qp *qp, const struct nhca_hdr *h, u8 
 }
 
 /*
- * Set the operation of @it, for regions of a backing.  A step of the same-host path cannot wait for
- * a disk, so it gets no struct nhca_fault.
+ * Set the operation of @it, for regions of a backing.  For a step of the same-host path @it gets no
+ * struct nhca_fault, because a step cannot wait for a disk.
  */
 static void nhca_message_for(struct nhca_rq *rq, const struct nhca_source *src,
 			     struct nhca_iter *it)
@@ -131,7 +131,7 @@ static int nhca_send_copy(struct nhca_qp *qp, struct nhca_source *src)
 	err = nhca_source_copy(src, &it);
 	if (unlikely(it.backed))
 		err = nhca_recv_placed(qp, src, err, &it);
-	/* the length of the message is not known yet: fault in the rest of the receive buffers */
+	/* only the last packet shows the length of the message: fault in all further buffers */
 	return nhca_live_exit_fault(err, &it, rq->rwr->length - rq->recv_off - src->len,
 				    rq->fault);
 }
@@ -178,8 +178,8 @@ static enum nhca_verdict nhca_do_send(struct nhca_qp *qp, struct nhca_source *sr
 }
 
 /*
- * The key of a WRITE does not allow the access.  With immediate, the receive request completes with
- * IB_WC_LOC_ACCESS_ERR, if one is posted (11.6.2).
+ * The key of a WRITE does not allow the access.  For a WRITE with immediate on a reliable QP, the
+ * receive request completes with IB_WC_LOC_ACCESS_ERR, if one is posted (11.6.2).
  */
 static enum nhca_verdict nhca_refuse_write(struct nhca_qp *qp, const struct nhca_hdr *h)
 {
@@ -217,7 +217,7 @@ static bool nhca_key_opens(struct nhca_qp *qp, const struct nhca_hdr *h, int acc
 /*
  * Begin a WRITE.  For a WRITE of several packets, check the key for the whole range and take an
  * R_Key reference, because only the first packet contains the key.  For a WRITE of one packet,
- * nhca_write_copy() checks the key.
+ * nhca_write_copy() checks the key; with immediate, this function also checks it.
  */
 static enum nhca_verdict nhca_open_write(struct nhca_qp *qp, const struct nhca_hdr *h)
 {
@@ -244,8 +244,8 @@ static enum nhca_verdict nhca_open_write(struct nhca_qp *qp, const struct nhca_h
 }
 
 /*
- * Copy the payload of a WRITE.  The key, or the reference, is checked in the live section in which
- * the bytes move.
+ * Copy the payload of a WRITE.  The key, or the R_Key reference, is checked in the live section in
+ * which the bytes are copied.
  * Return: 0, an error of the copy, or -EBUSY as nhca_write_placed().
  */
 static int nhca_write_copy(struct nhca_qp *qp, struct nhca_source *src)
@@ -298,7 +298,7 @@ static enum nhca_verdict nhca_do_write(struct nhca_qp *qp, struct nhca_source *s
 	if (last ? src->len != rq->wr_left : src->len >= rq->wr_left)
 		return nhca_refuse_invalid(qp);
 	if (h->info->flags & NHCA_OPF_IMMDT) {
-		/* before the copy, because a request that gets an RNR NAK must have no effect */
+		/* before the copy, because a packet that gets an RNR NAK must have no effect */
 		verdict = nhca_need_recv(qp, h->opcode);
 		if (verdict != NHCA_EXECUTED)
 			return verdict;
@@ -323,7 +323,8 @@ static enum nhca_verdict nhca_do_write(struct nhca_qp *qp, struct nhca_source *s
 
 /*
  * Return: number of payload bytes of the next @max packets after @rx, or of all further packets of
- * the batch if these are fewer.  The keys of a receive request are checked only for these bytes.
+ * the batch with the length of @rx if these are fewer.  The keys of a receive request are checked
+ * only for these bytes.
  */
 static u32 nhca_middle_bytes(const struct nhca_rx *rx, u32 max)
 {
@@ -368,7 +369,6 @@ static u32 nhca_execute_middle(struct nhca_qp *qp, struct nhca_rx *rx)
 	return n;
 }
 
-/* Allocate the responder resources, unless they exist.  Return: false if there is no memory. */
 bool nhca_res_alloc(struct nhca_rq *rq)
 {
 	struct nhca_qp *qp = container_of(rq, struct nhca_qp, rq);
@@ -381,8 +381,8 @@ bool nhca_res_alloc(struct nhca_rq *rq)
 
 /*
  * Return: a new responder resource, or NULL if the peer has too many requests outstanding.  A
- * resource whose response is only being repeated for a duplicate may be reused: a peer that sends a
- * new request has received the first response by then.
+ * resource whose response is only being repeated for a duplicate may be reused: the peer may have
+ * at most rq->nres such requests outstanding, so it has already received this response.
  */
 struct nhca_res *nhca_res_new(struct nhca_qp *qp, const struct nhca_hdr *h, u32 npsn)
 {
@@ -451,7 +451,7 @@ void nhca_rq_put_rkey(struct nhca_qp *qp)
 	rq->res_tail = rq->res_head;
 }
 
-/* A READ begins: if its bytes are on a disk, start to read them now. */
+/* A READ of several packets begins: set res->zcopy.  If the bytes are on a disk, read them now. */
 static void nhca_read_ahead(struct nhca_qp *qp, struct nhca_res *res)
 {
 	struct nhca_iter it __uninitialized;
@@ -539,7 +539,7 @@ void nhca_accept(struct nhca_qp *qp, const struct nhca_hdr *h, u32 npsn)
 	rq->psn = nhca_psn_add(rq->psn, npsn);
 	rq->seq = nhca_opseq_next(rq->seq, h->info);
 	rq->nak_sent = false;
-	/* the NAK is not sent yet, and the missing packet has come: send an ACK instead */
+	/* the NAK is not sent yet, and the expected request was executed: send an ACK instead */
 	if (rq->nak_due && !rq->fatal) {
 		rq->nak_due = false;
 		nhca_resp_ack_now(rq);

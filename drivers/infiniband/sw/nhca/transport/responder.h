@@ -14,8 +14,8 @@
 /* what has happened to a request */
 enum nhca_verdict {
 	NHCA_EXECUTED,		/* executed: the expected PSN advances */
-	NHCA_DROPPED,		/* not executed: an RC peer retransmits, UC drops the message */
-	NHCA_DEFERRED,		/* deferred: executed after a wait for a page or disk */
+	NHCA_DROPPED,		/* not executed: the peer retransmits, but UC drops the message */
+	NHCA_DEFERRED,		/* executed after a wait for a page or disk, or dropped */
 	NHCA_FATAL,		/* refused: the QP goes to the error state */
 };
 
@@ -24,7 +24,8 @@ enum nhca_verdict {
  * @qp: the QP
  * @rx: the request or datagram
  *
- * For a connected QP the caller must then call nhca_resp_run(), which sends the responses.
+ * For a connected QP the caller must send the responses before it releases rq.lock:
+ * nhca_resp_run().
  * Return: NHCA_EXECUTED if the request was executed, or was a datagram or frame that was dropped;
  * NHCA_DROPPED also for a duplicate, a gap, or a state of the QP that does not allow the request.
  */
@@ -51,9 +52,9 @@ void nhca_defer_drop(struct nhca_qp *qp);
  * nhca_rq_reach - compute the largest distance of an outstanding request from the expected PSN
  * @qp: the QP
  *
- * The distance is the number of packets that the peer may have in flight.  A request farther away
- * causes no NAK.  A NAK makes the peer go back and shrink its window, so a host that only guesses
- * PSNs should not be able to cause a NAK.
+ * The distance is the number of packets that the peer may have in flight.  A request farther ahead
+ * causes no sequence NAK.  Such a NAK makes the peer go back and shrink its window, so a host that
+ * only guesses PSNs should not be able to cause one.
  * Context: any.
  * Return: the distance, in PSNs.
  */
@@ -121,7 +122,7 @@ enum nhca_verdict nhca_respond_execute(struct nhca_qp *qp, struct nhca_rx *rx);
  * nhca_respond_middle - execute the packets of a batch that continue a SEND or WRITE
  * nhca_ack_middle - place the packets of a batch that continue a READ response (sq.lock held)
  * @qp: the QP
- * @rx: a packet from the middle of the message that was just accepted; on return the last packet
+ * @rx: the packet that was just accepted, from the middle of the message; on return the last packet
  *      that was handled
  * Return: number of further packets that were handled.
  */
@@ -174,14 +175,14 @@ void nhca_rq_put_rkey(struct nhca_qp *qp);
 /* ---- piggyback.c ---- */
 
 /**
- * nhca_piggyback_reset - drop a waiting ACK, and reset the counts of quick replies
+ * nhca_piggyback_reset - drop a waiting ACK, and forget all earlier replies
  * @piggyback: the state of the QP
  * Context: both locks held, or the QP is not in use yet.
  */
 void nhca_piggyback_reset(struct nhca_piggyback *piggyback);
 
 /**
- * nhca_piggyback_waits - decide whether the ACK up to the expected PSN waits for a reply
+ * nhca_piggyback_waits - decide whether the ACK of all PSNs before the expected one waits
  * @qp:        the QP
  * @may_reply: the consumer may reply to the message
  * Context: rq.lock held.
@@ -191,7 +192,7 @@ bool nhca_piggyback_waits(struct nhca_qp *qp, bool may_reply);
 
 /**
  * nhca_piggyback_drop - drop a waiting ACK, because another response acknowledges the same PSNs
- * nhca_piggyback_flush - send a waiting ACK, because no request will carry it
+ * nhca_piggyback_flush - send a waiting ACK, because no request has carried it
  * @qp: the QP
  * Context: rq.lock held; flush: RCU read side.
  */
@@ -212,7 +213,7 @@ void nhca_piggyback_timer(struct timer_list *t);
  * nhca_piggyback_begin - add a waiting ACK to a request, if the request can carry it
  * nhca_piggyback_end - note that the request was sent, or was not sent (@err is not 0)
  * @qp: the QP
- * @h:  headers of the request; the function sets @acks and its bit in @caps
+ * @h:  headers of the request; nhca_piggyback_begin() sets acks, and NHCA_CAP_ACKS in caps
  * Context: sq.lock held.
  */
 void nhca_piggyback_begin(struct nhca_qp *qp, struct nhca_hdr *h);
@@ -278,9 +279,9 @@ void nhca_resp_nak(struct nhca_qp *qp, u8 syndrome, bool fatal, int event);
  * @qp: the QP
  * @rx: the request
  *
- * If @rx is the refused request, or an earlier one that the peer may have outstanding, the peer has
- * not received the NAK.  Then the NAK is due again: without it the peer's request would fail with
- * "retry exceeded".  Any other request is dropped.
+ * If @rx is the refused request, or an earlier one that the peer may have outstanding, the peer may
+ * not have received the NAK.  So the NAK is due again: without it the peer's request would fail
+ * with "retry exceeded".  Any other request is dropped.
  */
 void nhca_resp_refused(struct nhca_qp *qp, const struct nhca_rx *rx);
 

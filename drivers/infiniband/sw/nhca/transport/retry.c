@@ -126,10 +126,10 @@ void nhca_sq_go_back(struct nhca_qp *qp, enum nhca_counter why)
 }
 
 /*
- * Return: what holds packets on this host.  NHCA_RTX_HELD_WAIT: the flow waits for room on its
- * device, and other flows were woken since the last call; or a page is being faulted in, a disk is
- * being read, or a rate limit delays packets; these waits end.  NHCA_RTX_HELD_STACK: the stack may
- * hold packets for ever.
+ * Return: what holds packets on this host.  NHCA_RTX_HELD_WAIT: the flow waits for its device or
+ * its user's share, and other flows were woken since the last call; or the requester waits for a
+ * page, a disk or its rate limit.  All these waits end.  NHCA_RTX_HELD_STACK: the stack may hold
+ * packets for ever.
  */
 static enum nhca_rtx_held nhca_sq_held(struct nhca_qp *qp)
 {
@@ -153,7 +153,7 @@ static void nhca_sq_retransmit(struct nhca_qp *qp, bool stall, enum nhca_counter
 	nhca_sq_go_back(qp, why);
 }
 
-/* Return: true if the oldest request waits for the peer, so that its timeout may have passed. */
+/* Return: true if the oldest request has begun and has not failed: its timeout may have passed. */
 static bool nhca_sq_outstanding(struct nhca_sq *sq)
 {
 	const struct nhca_swr *swr;
@@ -172,7 +172,7 @@ static void nhca_sq_timed_out(struct nhca_qp *qp)
 	lockdep_assert_held(&sq->lock);
 	if (!nhca_sq_outstanding(sq))
 		return;
-	/* nhca_sq_held() counts wakes since its last call, so call it only after the timeout */
+	/* nhca_sq_held() counts wakes since its last call, so call it only after a timeout */
 	if (!nhca_rtx_is_early(rtx, jiffies)) {
 		held = nhca_sq_held(qp);
 		step = nhca_rtx_expire(rtx, jiffies, held, true);

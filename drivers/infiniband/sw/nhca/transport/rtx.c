@@ -103,7 +103,7 @@ enum nhca_rtx_step nhca_rtx_expire(struct nhca_rtx *rtx, unsigned long now,
 		return NHCA_RTX_ACKREQ;
 	/*
 	 * Tail loss probe: perhaps the last packet of a message, or a response, was lost, and no
-	 * later packet has revealed the loss.  A probe does not delay the local ACK timeout.
+	 * later packet has revealed the loss.
 	 */
 	if (rtx->rto && rtx->tlp_count < NHCA_TLP_MAX && time_before(now, rtx_try_end(rtx))) {
 		rtx->tlp_count++;

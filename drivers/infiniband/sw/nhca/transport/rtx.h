@@ -12,11 +12,11 @@
 
 #include "../wire/psn.h"
 
-/* maximum number of consecutive timeouts postponed because the network stack holds packets */
+/* maximum of nhca_rtx.waits */
 #define NHCA_WAITS_MAX		8
 /* highest value of the module parameter max_backoff */
 #define NHCA_MAX_BACKOFF	32
-/* number of acknowledgments without a timeout after which the local ACK timeout is halved again */
+/* number of acknowledgments without a timeout after which nhca_rtx.rto_backoff decreases by 1 */
 #define NHCA_RTO_CALM_ACKS		64
 /* number of tail loss probes before the requester falls back to the local ACK timeout */
 #define NHCA_TLP_MAX		3
@@ -48,9 +48,9 @@ extern unsigned int nhca_max_backoff;
  * @since:    jiffies from which the retransmission timeout counts: the later of @try_since and the
  *           last tail loss probe
  * @try_since: jiffies at the last nhca_rtx_begin(), from which the local ACK timeout counts: the
- *           last progress, timeout (also a postponed one), or transmission of the oldest packet.
- *           Tail loss probes do not change @try_since, so they do not delay the report of a dead
- *           peer.
+ *           last progress, timeout (also a postponed one), request for an ACK, or transmission of
+ *           the oldest packet.  A tail loss probe changes @try_since only when the requester
+ *           retransmits the oldest packet (nhca_sq_arm()).
  * @timeout:  local ACK timeout of the QP's attributes in jiffies, at least NHCA_TIMEOUT_MIN
  * @rto:      retransmission timeout in jiffies, from the measured round trips; 0: not known
  * @waits:    number of timeouts postponed since the last progress, because the stack held packets
@@ -144,7 +144,7 @@ unsigned long nhca_rtx_restart(struct nhca_rtx *rtx, unsigned long now);
 /**
  * nhca_rtx_rtt_begin - begin an RTT sample
  * @rtx: the state; a sample that is in progress is replaced
- * @psn: of a packet with AckReq that is sent for the first time
+ * @psn: PSN of a packet with AckReq that is sent for the first time
  * @ns:  time in nanoseconds
  * Context: any.
  */
@@ -229,15 +229,17 @@ bool nhca_rtx_is_early(const struct nhca_rtx *rtx, unsigned long now);
  * @rtx:    the state
  * @now:    jiffies
  * @held:   what holds the oldest packet on this host
- * @ackreq: true: the caller can try to request an ACK, because no packet may have requested it (all
- *          requests may be unsignaled); false: the caller has tried, and could not
+ * @ackreq: true: the caller can try to request an ACK, in case no packet has requested one (perhaps
+ *          all requests are unsignaled); false: the caller has tried, and could not
  *
- * The function records the step in @rtx, and lets the timeout count from @now.  For NHCA_RTX_EARLY,
- * NHCA_RTX_ACKREQ and NHCA_RTX_GIVE_UP the function changes nothing.
+ * For NHCA_RTX_EARLY, NHCA_RTX_ACKREQ and NHCA_RTX_GIVE_UP the function changes nothing.  Any other
+ * step is recorded in @rtx, and the timeout counts from @now: for NHCA_RTX_PROBE only the
+ * retransmission timeout, otherwise also the local ACK timeout.
  *
  * For a requester that receives nothing from its peer the step is NHCA_RTX_GIVE_UP after at most
- * nhca_max_backoff local ACK timeouts for each of its retries + 1 tries (IBTA 9.7.6.1.3).  The time
- * for which this host holds packets, and one NHCA_RTX_ACKREQ, are not part of a try.
+ * nhca_max_backoff local ACK timeouts for each of its retries + 1 tries (IBTA 9.7.6.1.3).  A try
+ * counts from the last nhca_rtx_begin(), so it does not include the time for which this host holds
+ * packets, the time before an NHCA_RTX_ACKREQ, or the time before the last tail loss probe.
  * Context: any.
  * Return: the step.
  */

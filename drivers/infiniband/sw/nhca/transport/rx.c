@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Gives a decoded packet to the requester or responder of its QP.  Only this file decides whether a
- * packet may reach a QP (IBTA 9.6.1, A17.9.3).
+ * Checks whether a decoded packet may reach its QP (IBTA 9.6.1, A17.9.3), and gives the packet to
+ * the requester or responder of the QP.
  *
- * A batch of packets for one QP costs one lookup, one lock and one response: the lock stays held
- * until a packet for another QP or half comes, or the batch ends.
+ * A batch of packets for one QP costs one lookup, one lock and one ACK: the lock stays held until a
+ * packet for another QP or half comes, or the batch ends.
  */
 #include <net/flow.h>
 #include <net/inet_ecn.h>
@@ -38,7 +38,10 @@ static bool nhca_service_fits(const struct nhca_qp *qp, const struct nhca_hdr *h
 	}
 }
 
-/* Return: true if the state of the QP accepts packets of this direction (IBTA table 92, 9.7.5). */
+/*
+ * Return: true if the state of the QP accepts a request, or if @request is false, a response (IBTA
+ * table 92, 9.7.5).
+ */
 static bool nhca_state_takes(const struct nhca_qp *qp, bool request)
 {
 	switch (READ_ONCE(qp->state)) {
@@ -56,8 +59,8 @@ static bool nhca_state_takes(const struct nhca_qp *qp, bool request)
 
 /*
  * Return: true if the addresses of a packet are right.  A connected QP accepts packets only from
- * its peer; a datagram QP only packets to an address of its device, or to a multicast group.  Peers
- * with link-local addresses must be on the link of the address.
+ * the address of its peer to its own address; a datagram QP only packets to an address of its
+ * device, or to a multicast group.  For link-local addresses see nhca_ip_link().
  */
 static bool nhca_addr_fits(const struct nhca_qp *qp, const struct nhca_ip *ip)
 {
@@ -128,9 +131,9 @@ u8 nhca_caps(const struct nhca_qp *qp)
 }
 
 /*
- * Remember the capability bits of the peer.  The caller has accepted the packet: a host that knows
- * addresses and QP numbers, but no PSN, must not be able to change how this end sends packets to
- * the peer.
+ * Remember the capability bits of the peer, and whether the peer is in this kernel.  The caller has
+ * accepted the packet: a host that knows addresses and QP numbers, but no PSN, must not be able to
+ * change how this end sends packets to the peer.
  */
 static void nhca_caps_learn(struct nhca_qp *qp, const struct nhca_rx *rx)
 {
@@ -150,8 +153,8 @@ static void nhca_caps_learn(struct nhca_qp *qp, const struct nhca_rx *rx)
 /* ---- a batch and its lock ---- */
 
 /*
- * Return: maximum number of packets of the next pass of a requester or responder: the rest of the
- * batch's budget, but at least an eighth of NHCA_BUDGET, so that a short response need not wait for
+ * Return: budget of the next pass of a requester or responder: the rest of the batch's budget, but
+ * at most NHCA_BUDGET, and at least an eighth of it, so that a short response need not wait for
  * nhca_piggyback.rest.
  */
 static int nhca_rx_left(const struct nhca_batch *b)
@@ -159,7 +162,10 @@ static int nhca_rx_left(const struct nhca_batch *b)
 	return clamp(b->budget - b->spent, NHCA_BUDGET / 8, NHCA_BUDGET);
 }
 
-/* Send the responses to the packets that came since the lock was taken, and release the lock. */
+/*
+ * Finish the packets that came since the lock was taken, and release the lock: send the responses
+ * that are due, or run the requester.  A piggybacked ACK is handled last, with sq.lock held.
+ */
 static void nhca_rx_unlock(struct nhca_batch *b)
 {
 	struct nhca_qp *qp = b->qp;
@@ -168,7 +174,7 @@ static void nhca_rx_unlock(struct nhca_batch *b)
 	if (!lock)
 		return;
 	b->held = NULL;
-	/* only packets that were accepted set b->marked, so forged packets cause no CNP */
+	/* only accepted packets set b->marked, so on RC and XRC a wrong PSN causes no CNP */
 	if (b->marked) {
 		b->marked = false;
 		nhca_resp_cnp(qp);
@@ -221,7 +227,7 @@ static bool nhca_rx_enter(struct nhca_batch *b, struct nhca_qp *qp, bool request
 	return false;
 }
 
-/* Count @packets that differ only in their PSN; @rx is the last of them. */
+/* Count @packets that differ only in PSN and AckReq; @rx is the last of them. */
 static void nhca_rx_count(const struct nhca_qp *qp, const struct nhca_rx *rx, u32 packets)
 {
 	nhca_count_add(&qp->who, NHCA_CNT_RCVD_PKTS, packets);
@@ -252,7 +258,10 @@ static void nhca_rx_accepted(struct nhca_qp *qp, struct nhca_batch *b)
 	}
 }
 
-/* Return: true if the PSN of a request is one that the peer may use now.  rq.lock held. */
+/*
+ * Return: true if the PSN of a request is at most NHCA_CWND_MAX from the expected one, as that of
+ * each packet that an nhca peer sends.  rq.lock held.
+ */
 static bool nhca_rx_in_window(const struct nhca_qp *qp, const struct nhca_rx *rx)
 {
 	lockdep_assert_held(&qp->rq.lock);
@@ -320,7 +329,7 @@ static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_batch *b)
 	 */
 	gen = smp_load_acquire(&qp->gen);
 	why = nhca_rx_refusal(qp, &rx->hdr, &rx->ip);
-	/* do not count packets from a wrong address or namespace for this QP */
+	/* count a packet for this QP only if all checks before that of the state have passed */
 	if (why == NHCA_CNT_MAX || why == NHCA_CNT_RX_BAD_STATE)
 		nhca_rx_count(qp, rx, 1);
 	if (why == NHCA_CNT_RX_BAD_STATE && nhca_rx_was_refused(qp, rx)) {
@@ -352,7 +361,7 @@ static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_batch *b)
 
 /*
  * Congestion notification (A17.9): the peer of a connected QP received packets with an ECN mark.  A
- * CNP has no PSN, so it may come from another host.  The CNP counts only while packets that routers
+ * CNP has no PSN, so a forged one cannot be detected.  A CNP counts only while packets that routers
  * may mark are in flight.
  */
 static void nhca_rx_cnp(struct nhca_qp *qp, struct nhca_batch *b)

@@ -8,11 +8,12 @@
 /* ---- interface to ingress/udp.c ---- */
 
 /**
- * struct nhca_batch - a batch of packets that is being received; zeroed before its first packet
+ * struct nhca_batch - a batch of packets that is being received
  * @rx:     the current packet; the caller decodes it
- * @budget: maximum of @spent
- * @spent:  number of copies of multicast packets, plus packets that QPs send, so far
- * @qp:     QP of the previous packet.  The members @qp to @acked are private to rx.c
+ * @budget: the caller interrupts the batch when @spent has reached this number
+ * @spent:  number of copies of multicast packets, plus the budget that QPs have used, so far
+ * @qp:     QP whose lock was taken last.  The members @qp to @acked are private to rx.c, and 0 at
+ *          the beginning of a batch
  * @held:   lock of @qp that is still held for the next packet, or NULL
  * @gen:    generation of @qp when @held was taken
  * @passed: the previous packet passed the checks, so nhca_transport_again() need not repeat them
@@ -76,12 +77,14 @@ void nhca_raw_rx(struct nhca_qp *qp, struct sk_buff *skb);
  * @qp:   the QP
  * @mgid: the group, IPv4-mapped or IPv6
  *
- * The netdev joins the group when its first QP is attached, and leaves when the last is detached.
+ * The netdev joins the group when the first QP of the device is attached to it, and leaves the
+ * group when the last one is detached.
  * Context: process, takes RTNL.
  * Return: attach: 0, also if the QP is attached already; -EDQUOT: more than the user's share of the
  * device's groups, or of the group's QPs; -ENOMEM: no memory, or the device has NHCA_MAX_MCAST_GRP
- * groups or the group NHCA_MAX_MCAST_QP QPs; -ENODEV: the netdev has no IPv4; -EAFNOSUPPORT: the
- * kernel has no IPv6; errors of ipv6_dev_mc_inc().  detach: 0; -EINVAL: not attached.
+ * groups or the group NHCA_MAX_MCAST_QP QPs; -ENODEV: an IPv4 group, and the netdev has no IPv4;
+ * -EAFNOSUPPORT: an IPv6 group, and the kernel has no IPv6; errors of ipv6_dev_mc_inc().  detach:
+ * 0; -EINVAL: not attached.
  */
 int nhca_mcast_attach(struct nhca_qp *qp, const struct in6_addr *mgid);
 int nhca_mcast_detach(struct nhca_qp *qp, const struct in6_addr *mgid);

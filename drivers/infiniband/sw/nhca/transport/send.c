@@ -143,11 +143,11 @@ static bool nhca_sq_crowded(const struct nhca_sq *sq)
 /*
  * Return: true if the packet sets AckReq.  One packet in each quarter of the window sets AckReq,
  * and each packet when the window is almost full.  The last packet of the last posted request also
- * sets AckReq in these cases: the QP is in SQD, a consumer waits for a completion, more than half
- * of the ring is in use, or nhca_sq.ackreq_boost is not 0.  No consumer waits for an unsignaled
- * request, so a later request or the timer requests its ACK.  If nhca_sq_ackreq() had to retransmit
- * a packet to request an ACK, it sets ackreq_boost, so that the next requests set AckReq even if
- * they are unsignaled.
+ * sets AckReq in these cases: a consumer waits for a completion, more than half of the ring is in
+ * use, or nhca_sq.ackreq_boost is not 0.  In SQD the last packet of the last request that was
+ * fetched sets AckReq.  No consumer waits for an unsignaled request, so a later request or the
+ * timer requests its ACK.  If nhca_sq_ackreq() had to retransmit a packet to request an ACK, it
+ * sets ackreq_boost, so that the next requests set AckReq even if they are unsignaled.
  */
 static bool nhca_wants_ack(struct nhca_qp *qp, const struct nhca_swr *swr, bool last)
 {
@@ -366,8 +366,8 @@ int nhca_swr_send(struct nhca_qp *qp, struct nhca_swr *swr)
 		return err;
 	default:
 		/*
-		 * No memory, route or link: the packet counts as lost.  A reliable QP retransmits
-		 * it when the timer expires; other QPs do not send it again.
+		 * No memory, route or link: the packet counts as lost.  A reliable QP tries again
+		 * when the timer expires, if not earlier; other QPs do not send the packet again.
 		 */
 		if (nhca_is_reliable(qp)) {
 			nhca_sq_unsent(qp);

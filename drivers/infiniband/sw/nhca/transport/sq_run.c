@@ -7,7 +7,7 @@
 #include "../observe/trace.h"
 #include "engine.h"
 
-/* Begin a request: assign its PSNs. */
+/* Begin a request: assign its PSNs, and execute it if it is a local operation. */
 static void nhca_swr_begin(struct nhca_qp *qp, struct nhca_swr *swr)
 {
 	struct nhca_sq *sq = &qp->sq;

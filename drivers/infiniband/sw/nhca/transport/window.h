@@ -3,8 +3,9 @@
  * The congestion window of a requester.  The functions only compute: they use no queue pair, and
  * take no lock.
  *
- * Congestion window (cwnd): number of unacknowledged PSNs that a QP may have.  The window doubles
- * each round trip up to ssthresh, then grows by one each round trip, and shrinks at a loss.  With
+ * Congestion window (cwnd): number of unacknowledged PSNs that a QP may have.  A chunk of a READ
+ * may be longer than the window if nothing else is outstanding.  The window doubles each
+ * round trip up to ssthresh, then grows by one each round trip, and shrinks at a loss.  With
  * go-back-N the responder discards the packets that arrive after a lost one, and all of them are
  * sent again.  If as many packets as before were sent, the queue that has overflowed would overflow
  * again.  So only a smaller window drains the queue.  But after a loss the window must not become
@@ -82,7 +83,8 @@ static inline void nhca_window_grow(struct nhca_window *w, u32 acked)
 /**
  * nhca_window_shrink - reduce the window after a loss
  * @w:     the window
- * @stall: reduce the window to NHCA_CWND_MIN, because a timeout has passed without progress
+ * @stall: reduce the window to NHCA_CWND_MIN, because the local ACK timeout, or the second or third
+ *         tail loss probe, has come without progress
  * Context: any.
  */
 static inline void nhca_window_shrink(struct nhca_window *w, bool stall)
