@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Counters of a device. `rdma statistic` shows each counter with its name in counters.c. If
- * rdma_rxe or mlx5 has a counter of the same kind, nhca uses the name of that counter.
+ * Counters of a device. `rdma statistic` shows each counter with its name in counters.c. Many of
+ * the names are those of rdma_rxe, mlx5 or bnxt_re for a counter of the same kind.
  */
 #ifndef NHCA_COUNTERS_H
 #define NHCA_COUNTERS_H
@@ -27,14 +27,18 @@ enum nhca_counter {
 	NHCA_CNT_RX_TOO_SHORT,		/* shorter than the BTH, or than the opcode's headers */
 	NHCA_CNT_RX_BAD_OPCODE,		/* unknown, or not for this QP type */
 	NHCA_CNT_RX_BAD_VERSION,	/* the version of the BTH or RXETH is not 0 */
-	NHCA_CNT_RX_BAD_LENGTH,		/* no room for pad and ICRC, or a wrong payload length */
+	/* no room for pad and ICRC, wrong payload length, or datagram too long for its receive */
+	NHCA_CNT_RX_BAD_LENGTH,
 	NHCA_CNT_RX_BAD_ICRC,
 	NHCA_CNT_RX_NO_QP,
 	NHCA_CNT_RX_BAD_STATE,		/* the QP cannot receive in its state */
 	NHCA_CNT_RX_BAD_ADDR,		/* not from the QP's peer, or not to this device */
 	NHCA_CNT_RX_BAD_PKEY,
 	NHCA_CNT_RX_BAD_QKEY,
-	/* packet dropped: no receive posted (UD, UC, raw), or the packet could not be deferred */
+	/*
+	 * packet dropped: no receive posted (UD, UC, raw), the packet could not be deferred, or
+	 * there was no memory to copy or split a frame (raw)
+	 */
 	NHCA_CNT_RX_NO_BUFFER,
 	NHCA_CNT_DUP_REQUEST,
 	NHCA_CNT_OUT_OF_SEQ_REQUEST,
@@ -56,7 +60,7 @@ enum nhca_counter {
 	NHCA_CNT_RETRY_EXCEEDED,
 	NHCA_CNT_RNR_RETRY_EXCEEDED,
 	NHCA_CNT_RETRANSMIT_PKTS,
-	NHCA_CNT_PAGE_RETRY,		/* request repeated: response waits for a page or a disk */
+	NHCA_CNT_PAGE_RETRY,		/* request repeated: its response needed a page or disk */
 	NHCA_CNT_SENDS,			/* SENDs that completed with success */
 	NHCA_CNT_RECVS,			/* receives that completed with success */
 	NHCA_CNT_WRITE_REQUESTS,	/* this and the next two: executed requests of peers */
@@ -78,8 +82,8 @@ enum nhca_counter {
 	NHCA_CNT_DIRECT_BEGUN,		/* I/O requests that have begun */
 	NHCA_CNT_DIRECT_ENDED,		/* I/O requests that have ended */
 	NHCA_CNT_DIRECT_BLOCKS,		/* blocks of the requests that have begun */
-	NHCA_CNT_DIRECT_EDGES,		/* reads of a unit that an operation writes only in part */
-	NHCA_CNT_DIRECT_AGAIN,		/* requests that the file system could not begin */
+	NHCA_CNT_DIRECT_EDGES,		/* reads of I/O units of which a part is to be written */
+	NHCA_CNT_DIRECT_AGAIN,		/* writes that would have blocked, and began again */
 	NHCA_CNT_DIRECT_ERRORS,		/* requests that have failed or were too short */
 	NHCA_CNT_DIRECT_READ_BYTES,
 	NHCA_CNT_DIRECT_WRITE_BYTES,
@@ -101,7 +105,7 @@ static inline void nhca_dev_count_add(struct nhca_dev *dev, enum nhca_counter wh
 	this_cpu_add(dev->counters->v[which], n);
 }
 
-/* Count an event that belongs to no queue pair.  Context: any. */
+/* Add 1 to a counter of the device itself.  Context: any. */
 static inline void nhca_dev_count(struct nhca_dev *dev, enum nhca_counter which)
 {
 	this_cpu_inc(dev->counters->v[which]);
@@ -149,7 +153,7 @@ struct ib_device;
 struct rdma_hw_stats;
 
 /**
- * nhca_alloc_hw_stats - ib_device_ops.alloc_hw_port_stats; also for a counter that QPs are bound to
+ * nhca_alloc_hw_stats - ib_device_ops.alloc_hw_port_stats, also used for an rdma_counter
  * @ibdev: the device
  * @port:  1, the only port
  * Context: process.

@@ -17,7 +17,7 @@ DEFINE_STATIC_KEY_FALSE(nhca_inject_key);
  * struct nhca_inject - the rules of a device
  * @dev:    the device
  * @writer: serializes commands
- * @lock:   irqsave, innermost; protects @rules and the counts in them
+ * @lock:   irqsave; protects the counts of the rules; held with @writer to change @rules
  * @rules:  struct nhca_rule, in the order of their numbers
  * @nrules: number of rules; @writer protects it
  * @next:   number of the next rule; @writer protects it
@@ -25,7 +25,7 @@ DEFINE_STATIC_KEY_FALSE(nhca_inject_key);
  * @attr:   settings of the kernel's fault injection framework
  * @link:   link work, which takes the port down and up
  * @link_ms: milliseconds that the link is down; 0: the link is up, and the link work has ended
- * @link_key: the link work has incremented nhca_inject_key, which it decrements at its end
+ * @link_key: the link work has incremented nhca_inject_key, and has not decremented it yet
  * @down:   the link is down; read without a lock
  */
 struct nhca_inject {
@@ -104,7 +104,10 @@ struct nhca_dev *nhca_inject_work_dev(struct work_struct *work)
 	return container_of(to_delayed_work(work), struct nhca_inject, link)->dev;
 }
 
-/* Take the link down: packets are dropped from now on; the link work changes the port's state. */
+/*
+ * Take the link down for @ms milliseconds.  Packets are dropped at the latest when the link work
+ * has enabled nhca_inject_key; the work also changes the port's state.
+ */
 static void inject_link(struct nhca_inject *inj, u32 ms)
 {
 	/* while the link is down, further rules do not change how long it stays down */

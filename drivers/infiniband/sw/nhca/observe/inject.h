@@ -22,7 +22,7 @@ struct seq_file;
 DECLARE_STATIC_KEY_FALSE(nhca_inject_key);
 
 /*
- * Places where rules examine each packet. A device with a rule for one of them uses no batches,
+ * Places where rules examine packets. A device with a rule for one of them uses no batches,
  * no zero-copy, no same-host path and no piggybacked ACKs.
  */
 #define NHCA_AT_PACKETS	(BIT(NHCA_AT_SEND) | BIT(NHCA_AT_RECEIVE) | BIT(NHCA_AT_REQUEST) | \
@@ -72,7 +72,7 @@ struct nhca_dev *nhca_inject_work_dev(struct work_struct *work);
  *
  * The link work calls this function twice: when a rule has taken the link down, and after the time
  * of the rule. The first call schedules the work again; the second call takes the link up. After
- * each call, the work sets the port to the state of nhca_inject_down().
+ * each call, the work updates the port's state: down as long as nhca_inject_down() returns true.
  * Context: process.
  */
 void nhca_inject_link(struct nhca_inject *inj);

@@ -395,7 +395,7 @@ u32 nhca_rule_stream(const struct nhca_rule *r, u32 qpn, u8 opcode)
 	const struct nhca_opinfo *info = nhca_opinfo(opcode);
 	u32 place;
 
-	/* QPs 0 and 1, multicast and items without a QP have no position in the order of QPNs */
+	/* QP 1, multicast and items without a QP (QPN 0) have no position in the order of QPNs */
 	if (qpn < NHCA_QPN_MIN || qpn > NHCA_QPN_MAX) {
 		place = numbers + qpn;
 	} else {

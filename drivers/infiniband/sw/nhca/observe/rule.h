@@ -31,11 +31,11 @@ enum nhca_fault_kind {
 
 /* Places where rules are evaluated. A rule belongs to one place, and examines items only there. */
 enum nhca_fault_point {
-	NHCA_AT_SEND,		/* a QP sends a packet */
+	NHCA_AT_SEND,		/* a QP or channel sends a packet; not for raw packet QPs */
 	NHCA_AT_RECEIVE,	/* a packet for the device has arrived */
 	NHCA_AT_REQUEST,	/* RC, XRC: a request with the expected PSN is to be executed */
 	NHCA_AT_BUFFER,		/* RC, XRC, UC: a message needs a receive */
-	NHCA_AT_CQE,		/* a completion of a QP is about to be posted */
+	NHCA_AT_CQE,		/* a completion of a QP or channel is about to be posted */
 	NHCA_AT_MR,		/* a memory region is about to be created */
 };
 
@@ -105,7 +105,7 @@ struct nhca_rule {
 int nhca_rule_parse(struct nhca_rule *r, char *text);
 
 /**
- * nhca_rule_show - print a line with a rule, as nhca_rule_parse() accepts it, and its counts
+ * nhca_rule_show - print a line: number and text of a rule, number of items hit and examined
  * @r: the rule
  * @m: the file
  * Context: any.
@@ -138,8 +138,8 @@ bool nhca_rule_matches(const struct nhca_rule *r, enum nhca_fault_point at, u32 
  *
  * A rule decides by the number of an item in its stream. When a test is repeated, its QPNs differ,
  * but it creates its QPs in the same order. So the stream depends on the position of the QP in this
- * order, and not on the QPN. Requester and responder of a QP run on different CPUs, so requests and
- * responses are two streams.
+ * order, and not on the QPN. Requester and responder of a QP may run on different CPUs, so requests
+ * and responses are two streams.
  *
  * Context: any.
  * Return: two times the position of the QP, plus 1 for responses. The position counts from the QPN

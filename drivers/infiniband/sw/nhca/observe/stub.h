@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * NHCA_STUB() is the first statement of each function that a KUnit test may replace. In a build
- * without the tests, the macro expands to nothing.
+ * A function that a KUnit test may replace begins with NHCA_STUB(), before any effect. In a build
+ * without the tests, the macro does nothing.
  */
 #ifndef NHCA_STUB_H
 #define NHCA_STUB_H

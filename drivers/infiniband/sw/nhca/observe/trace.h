@@ -3,7 +3,8 @@
  * Tracepoints. Documentation/observe.rst describes them and their fields.
  *
  * One event may report several packets of the same opcode and length, whose PSNs count up. The text
- * of each event begins with "dev" and "qpn": device and number of the queue pair or channel.
+ * of each event begins with "dev", the number of the device, and "qpn", the number of the queue
+ * pair or channel.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM nhca
@@ -125,8 +126,9 @@ TRACE_DEFINE_ENUM(NHCA_AT_CQE);
 TRACE_DEFINE_ENUM(NHCA_AT_MR);
 
 /*
- * Names of a BTH opcode's service (bits 7 to 5) and operation (bits 4 to 0). For a CNP and for
- * packets of channels, the argument of nhca_show_op() is the whole opcode.
+ * Names of a BTH opcode's service (bits 7 to 5) and operation (bits 4 to 0). For opcodes from
+ * NHCA_SVC_CNP on (CNP, XRC, channels), the argument of nhca_show_op() is the whole opcode. A
+ * service or operation without a name here, such as those of XRC, is shown as a number.
  */
 #define nhca_show_service(svc)			\
 	__print_symbolic(svc,			\
@@ -278,7 +280,7 @@ DECLARE_EVENT_CLASS(nhca_packet,
 );
 
 /**
- * nhca_packet_sent - the driver built packets, and sends them now or adds them to a batch
+ * nhca_packet_sent - the driver has built packets, and sent them or added them to a batch
  * @who:     queue pair or channel
  * @h:       headers of the first packet
  * @psn:     PSN of the first packet
@@ -292,7 +294,7 @@ DEFINE_EVENT(nhca_packet, nhca_packet_sent,
 	     TP_ARGS(who, h, psn, peer, packets, payload));
 
 /**
- * nhca_packet_received - packets for an existing QP or channel arrived, with the right addresses
+ * nhca_packet_received - packets for an existing QP or channel have arrived
  * @who:     queue pair or channel
  * @h:       headers of the last packet
  * @psn:     PSN of the first packet
@@ -300,8 +302,10 @@ DEFINE_EVENT(nhca_packet, nhca_packet_sent,
  * @packets: number of packets, with PSNs that count up
  * @payload: bytes of payload in each packet
  *
- * Packets for QPs cause the event only if their ICRC or UDP checksum is valid. Packets for channels
- * cause the event before the driver checks ICRC and UDP checksum.
+ * A packet for a QP causes the event only if its ICRC or UDP checksum is valid, and its service,
+ * addresses, P_Key and Q_Key fit the QP (for a CNP: the addresses). A packet for a channel causes
+ * the event if its destination is an address of the device, before the check of ICRC or UDP
+ * checksum.
  */
 DEFINE_EVENT(nhca_packet, nhca_packet_received,
 	     TP_PROTO(const struct nhca_who *who, const struct nhca_hdr *h, u32 psn, u32 peer,
@@ -439,12 +443,12 @@ TRACE_EVENT(nhca_wqe_completed,
 /* ---- errors and retransmissions ---- */
 
 /**
- * nhca_retry - the requester goes back to the oldest unacknowledged PSN and retransmits
+ * nhca_retry - the requester goes back to the oldest unacknowledged PSN, to retransmit
  * @who:    the queue pair
  * @why:    the counter of the cause
  * @psn:    the oldest unacknowledged PSN
  * @next:   PSN of the next new packet
- * @window: cwnd from now on, in packets
+ * @window: cwnd from now on, in PSNs
  * @retries: remaining retries of retry_cnt, which timeouts and sequence NAKs use; RNR retries are
  *          counted separately and not shown
  */

@@ -41,9 +41,9 @@
 		{ NHCA_CH_DROP_MANAGER,		"manager" })
 
 /**
- * nhca_channel_drop - a channel dropped a packet, challenged a request, or ended a peer's read
+ * nhca_channel_drop - a channel dropped a packet, challenged a request, or ended a peer's transfer
  * @qpn: the channel
- * @x:   RXETH of the packet; for a peer's read that was refused, only the fields still known
+ * @x:   RXETH of the packet; for the end of a transfer, only the fields that are still known
  * @why: NHCA_CH_DROP_*, or NHCA_CH_CHALLENGED
  */
 TRACE_EVENT(nhca_channel_drop,

@@ -2,7 +2,7 @@
 /*
  * Tracepoints of regions of files (direct/).  Documentation/observe.rst describes them and their
  * fields.  The text of each event begins with "dev" and "qpn", as in trace.h.  "qpn" is always 0,
- * because an I/O request may have blocks of several queue pairs.
+ * because direct/ does not record the queue pairs of its operations.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM nhca
@@ -79,7 +79,8 @@ TRACE_EVENT(nhca_direct_begun,
  * @key:    L_Key of the region
  * @kind:   enum nhca_io_kind
  * @offset: offset in the region
- * @result: bytes that were read or written, or a negative errno; -EAGAIN: the request begins again
+ * @result: bytes that were read or written, or a negative errno; after -EAGAIN for a write, the
+ *          driver begins to write its blocks again
  */
 TRACE_EVENT(nhca_direct_ended,
 	    TP_PROTO(u32 dev, u32 key, u8 kind, u64 offset, long result),
