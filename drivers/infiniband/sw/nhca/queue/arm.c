@@ -24,7 +24,8 @@
  *   SOL_DUE   SOL_DUE    event       SOL       NEXT        SOL_DUE    NEXT_DUE       event, IDLE #
  *   NEXT_DUE  event +    event       NEXT      NEXT        NEXT_DUE * NEXT_DUE *     event, IDLE #
  *
- *   event  user CQ: NHCA_ARM_RAISE, to IDLE.  Kernel consumer: NHCA_ARM_BH, to SOL_DUE or NEXT_DUE.
+ *   event  user CQ, and nhca_arm_late() of each CQ: NHCA_ARM_RAISE, to IDLE.  Otherwise, for a
+ *          kernel consumer: NHCA_ARM_BH, to SOL_DUE or NEXT_DUE.
  *   +      moderation may defer it: NHCA_ARM_TIMER, to NEXT_DUE
  *   *      user CQ: then as for a completion of the kinds of the unpolled entries, see arm_unseen()
  *   #      kernel consumer that has polled all entries: to SOL or NEXT, no event
@@ -33,7 +34,7 @@
  *
  * The callers of the functions are: a QP or channel that posts a completion (a QP also holds its
  * own lock); the consumer, by ib_req_notify_cq() or a command; the timer or the bottom half, for
- * nhca_arm_late(); nhca_modify_cq(); and nhca_destroy_cq().  All callers hold the lock of the CQ.
+ * nhca_arm_late(); nhca_modify_cq(); and nhca_destroy_cq().  All of these hold the lock of the CQ.
  * User space stores arm_seq without a lock; the store takes effect when a caller reads arm_seq.
  */
 #include <linux/kernel.h>

@@ -110,7 +110,7 @@ enum nhca_arm_todo nhca_arm_decide(struct nhca_arm *arm, struct nhca_arm_ring ri
  *        that follows its store of the producer index
  * @kind: kinds of the completion, a mask of enum ib_cq_notify_flags
  *
- * The function is inline, because for most completions the CQ is not armed.
+ * The function is inline, so that most completions, for which the CQ is not armed, need no call.
  * Context: any; CQ's lock held.
  * Return: what the caller has to do.
  */
@@ -168,7 +168,7 @@ enum nhca_arm_todo nhca_arm_moderate(struct nhca_arm *arm, struct nhca_arm_ring 
 				     u16 period_us);
 
 /**
- * nhca_arm_age - increase @arm->last_event_cons and @arm->solicited if they are too old
+ * nhca_arm_age - increase last_event_cons and solicited, if more than @entries before @prod
  * @arm: the state
  * @prod: producer index
  * @entries: size of the ring

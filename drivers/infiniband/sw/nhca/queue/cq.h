@@ -30,12 +30,12 @@
  * @xrc:    kernel consumers: entry in the list of nhca_cq_serve_xrc(), which a mutex in cq.c
  *          protects
  * @arm:    kinds of completions for which the CQ is armed, and its deferred event
- * @timer:  expires after @arm.period_us; its function takes @lock; nhca_cq_stop() cancels the timer
+ * @timer:  moderation timer, expires after @arm.period_us; nhca_cq_stop() cancels the timer
  * @compactions: number of steps of nhca_cq_forget_qp(), which may move entries inside the ring
  * @event:  bottom-half work that calls the handlers of a kernel consumer; nhca_cq_stop() cancels
  *          the work
  * @overrun_due: bit 0: @event has to raise IB_EVENT_CQ_ERR; atomic bit operations
- * @overrun: an entry was lost and IB_EVENT_CQ_ERR was raised; never cleared
+ * @overrun: an entry was lost; IB_EVENT_CQ_ERR is raised only for the first one; never cleared
  * @user:   user space owns the consumer index; constant
  * @arm_in_ring: the consumer may arm the CQ by hdr->arm_seq (NHCA_RING_F_ARM_SEQ); constant
  * @timestamps: completions have a timestamp; constant

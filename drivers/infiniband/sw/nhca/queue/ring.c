@@ -106,11 +106,11 @@ int nhca_ring_alloc(struct nhca_ring *r, u32 entries, u32 stride, struct nhca_ri
 
 void nhca_ring_free(struct nhca_ring *r)
 {
-	/*
-	 * When no mmap() call uses the entry any more, nhca_mmap_free() frees the memory.  If pages
-	 * are still mapped, delayed work frees the memory after the last page was unmapped.
-	 */
 	if (r->entry) {
+		/*
+		 * When no mmap() call uses the entry any more, the core calls nhca_mmap_free(),
+		 * which frees the memory, now or after the last page was unmapped.
+		 */
 		rdma_user_mmap_entry_remove(r->entry);
 	} else if (r->umem) {
 		vunmap(r->hdr);

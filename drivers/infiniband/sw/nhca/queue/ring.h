@@ -65,7 +65,7 @@ static inline u32 nhca_ring_entries(const struct nhca_ring *r)
  */
 static inline int nhca_ring_produced(const struct nhca_ring *r, u32 cons)
 {
-	/* Pairs with the producer's store release of hdr->prod, which follows its entries. */
+	/* Pairs with the producer's store release of hdr->prod, after the stores of the entries. */
 	u32 n = smp_load_acquire(&r->hdr->prod) - cons;
 
 	return likely(n <= nhca_ring_entries(r)) ? (int)n : -EPROTO;
@@ -79,7 +79,7 @@ static inline int nhca_ring_produced(const struct nhca_ring *r, u32 cons)
  */
 static inline void nhca_ring_release(struct nhca_ring *r, u32 cons)
 {
-	/* Pairs with the producer's load acquire of hdr->cons, before it writes to the slots. */
+	/* Pairs with the producer's load acquire of hdr->cons, before its stores to the slots. */
 	smp_store_release(&r->hdr->cons, cons);
 }
 
@@ -107,7 +107,7 @@ static inline void nhca_sges_copy(struct nhca_sge *to, const struct nhca_sge *fr
  * @ibuc:  the RDMA core's part
  * @user:  record to which the process's use of the device's pools is charged; counted; NULL: the
  *         process has CAP_SYS_RESOURCE
- * @direct_pools: struct nhca_direct_pool, by number (verbs/direct.c); written under its lock
+ * @direct_pools: struct nhca_direct_pool, by number (verbs/direct.c); the xarray's lock protects it
  * @owner: the process, for waits for zero-copy references of its packets; counted
  */
 struct nhca_ucontext {
@@ -198,8 +198,8 @@ void nhca_ring_free(struct nhca_ring *r);
  * nhca_shared_alloc - allocate zeroed kernel memory that user space can map
  * @uc:    user context that may map it
  * @size:  bytes, a multiple of PAGE_SIZE
- * @users: NULL: the memory is for a ring.  Device memory: the pools of the device; the function
- *         charges @size bytes of NHCA_POOL_DM to @uc->user
+ * @users: device memory: the pools of the device; the function charges @size bytes of NHCA_POOL_DM
+ *         to @uc->user.  NULL: the memory is for a ring or for watches (verbs/watch.c)
  * @read_only: user space can only read the memory, and a child of fork() does not inherit a mapping
  * @entry: set to the mmap entry that owns the memory.  The memory is freed after
  *         rdma_user_mmap_entry_remove(), and after the last page was unmapped.

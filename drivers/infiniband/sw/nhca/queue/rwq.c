@@ -82,7 +82,6 @@ int nhca_rwq_fetch(struct nhca_rwq *q, struct nhca_rwr *rwr)
 		rwr->num_sge = num_sge;
 	}
 	nhca_ring_release(&q->ring, ++q->cons);
-	/* The unlock also keeps the compiler from reading the ring again instead of the copy. */
 	spin_unlock_irqrestore(&q->lock, flags);
 
 	if (unlikely(num_sge > q->max_sge))
@@ -177,7 +176,7 @@ int nhca_rwq_move_step(struct nhca_rwq *q, struct nhca_rwq_move *m)
 	n = nhca_ring_produced(&q->ring, q->cons);
 	end = q->cons + n;
 	err = n < 0 || n > nhca_ring_entries(m->ring) ? -EINVAL : -EAGAIN;
-	/* Restart if QPs have fetched requests that were not copied, or user space moved prod. */
+	/* Restart if QPs have fetched requests that are not copied, or user space set prod back. */
 	if (err == -EAGAIN && end - m->done > (u32)n)
 		m->done = q->cons;
 	if (err == -EAGAIN && end - m->done <= NHCA_RWQ_STEP) {

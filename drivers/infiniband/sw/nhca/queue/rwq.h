@@ -12,8 +12,8 @@
  * @wr_id:   wr_id for the completion
  * @length:  sum of the SGEs' lengths in bytes, at most U32_MAX
  * @num_sge: number of elements, at most max_sge of the queue
- * @clock:   nhca_trace_clock() when the request was fetched for a message; 0: it was fetched to be
- *           flushed
+ * @clock:   nhca_trace_clock() when the request was fetched for a message; 0: the trace event was
+ *           not enabled, or the request was fetched to be flushed
  * @sge:     copies of the elements; their L_Keys are checked when data is placed
  */
 struct nhca_rwr {

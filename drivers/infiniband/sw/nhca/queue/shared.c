@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Kernel memory that user space maps: rings and device memory.
+ * Kernel memory that user space maps: rings, device memory and the words of watches.
  *
  * A mapping keeps the pages after their owner was destroyed: a process may map device memory, free
  * it and allocate more.  Therefore the memory counts against the limits until the last page was
@@ -19,7 +19,7 @@
 #include "../user.h"
 #include "ring.h"
 
-/* Time in jiffies (50 ms) between two checks of delayed work for memory that was unmapped. */
+/* Time in jiffies (50 ms) after which delayed work checks again which memory is in use. */
 #define SHARED_POLL_TIME	(HZ / 20)
 
 /*
@@ -32,9 +32,9 @@
  * struct nhca_shared_mem - an mmap entry and the memory that it owns
  * @entry: the RDMA core counts its references: one of the owner, and one of each mmap() call in
  *         progress
- * @list:  in shared_mapped, if pages were mapped when the last reference of @entry was dropped
- * @mem:   range of vmalloc addresses that owns the pages.  A memory cgroup is charged for the pages
- *         until the last of them is freed.
+ * @list:  in shared_mapped, if pages were in use when the last reference of @entry was dropped
+ * @mem:   range of vmalloc addresses that owns the pages.  A memory cgroup is charged for each page
+ *         until the page is freed.
  * @size:  bytes
  * @mm:    mm_struct whose pinned_vm counts the pages; a mmgrab() reference, which does not keep the
  *         address space of the process
@@ -148,7 +148,7 @@ static bool shared_in_use(const struct nhca_shared_mem *sm)
 	return false;
 }
 
-/* Free memory of shared_mapped that is not in use now.  Return: true if other memory is left. */
+/* Free memory of shared_mapped that is not in use now.  Return: true if the list is not empty. */
 static bool shared_sweep(void)
 {
 	struct nhca_shared_mem *sm, *next;
@@ -203,7 +203,7 @@ void nhca_shared_exit(void)
 
 /* ---- allocation ---- */
 
-/* Return: as nhca_shared_alloc(), without the mmap entry. */
+/* Charge memory that has no pages and no mmap entry yet.  Errors: as nhca_shared_alloc(). */
 static struct nhca_shared_mem *shared_new(size_t size, struct nhca_users *users,
 					  struct nhca_user *user)
 {
@@ -251,7 +251,7 @@ void *nhca_shared_alloc(struct nhca_ucontext *uc, size_t size, struct nhca_users
 	return sm->mem;
 }
 
-/* ---- operations of the RDMA core ---- */
+/* ---- operations that the RDMA core calls ---- */
 
 int nhca_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 {
