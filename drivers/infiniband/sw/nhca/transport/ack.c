@@ -209,7 +209,7 @@ static void nhca_ack_page_retry(struct nhca_qp *qp)
 /*
  * Check that a response is the next one that the oldest request expects.  @atomic: the response is
  * an atomic result, not a READ response.
- * Return: the oldest request; NULL: the response is another one, and must be dropped.
+ * Return: the oldest request; NULL: the response is not the next one, and must be dropped.
  */
 static struct nhca_swr *nhca_ack_expects(struct nhca_qp *qp, const struct nhca_hdr *h,
 					 bool atomic)

@@ -80,7 +80,7 @@ static __always_inline void nhca_swr_retire(struct nhca_qp *qp, struct nhca_swr 
 		nhca_post_cqe(qp, qp->ibqp.send_cq, &cqe, false);
 }
 
-/* Return: true if the stack no longer reads buffers of @swr; otherwise the release kicks the QP. */
+/* Return: true if the stack has released the buffers of @swr; if not, the release kicks the QP. */
 static bool nhca_swr_released(struct nhca_qp *qp, const struct nhca_swr *swr)
 {
 	return !swr->zcopied || nhca_zcopy_released(qp->flow, swr->zcopy);
@@ -156,7 +156,7 @@ void nhca_sq_flush(struct nhca_qp *qp)
 			mod_timer(&sq->timer, jiffies + 1);
 			return;
 		}
-		/* a broken ring has no requests that could be flushed */
+		/* no request is posted; a broken ring has none that could be flushed */
 		if (IS_ERR_OR_NULL(swr))
 			return;
 		nhca_swr_complete(qp, swr, IB_WC_WR_FLUSH_ERR);

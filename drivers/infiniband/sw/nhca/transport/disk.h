@@ -12,15 +12,16 @@
 /**
  * nhca_write_placed - hand the payload of a WRITE over to a backing, by nhca_iter_placed()
  * nhca_recv_placed - the same for a SEND
- * nhca_middle_placed - the same for @n packets from the middle of a message
+ * nhca_middle_placed - the same for @n packets from the middle of a WRITE (@write) or SEND
  * nhca_target_placed - the same for @len bytes from byte @off of the response to the READ @swr
  * @qp:  the QP
  * @src: the packet, or the step of the same-host path
  * @err: result of the copy
  * @it:  the iterator of the copy, which the function starts again at the first of the bytes
  * Context: the live section of the copy.
- * Return: 0, or an error of nhca_iter_placed() or @err; -EBUSY: the same-host path does not write
- * to regions of a backing.  nhca_middle_placed(): @n, or 0 if the packets have to come again.
+ * Return: 0, @err, or an error of nhca_iter_key() or nhca_iter_placed(); -EBUSY: the same-host path
+ * does not write to regions of a backing.  nhca_middle_placed(): @n, or 0 if the packets have to
+ * come again.
  */
 int nhca_write_placed(struct nhca_qp *qp, const struct nhca_source *src, int err,
 		      struct nhca_iter *it);
@@ -31,10 +32,10 @@ int nhca_target_placed(struct nhca_qp *qp, struct nhca_swr *swr, u32 off, u32 le
 		       struct nhca_iter *it);
 
 /**
- * nhca_message_sync - check whether the last packet of a SEND or WRITE must wait for a disk
+ * nhca_message_sync - check whether a packet of a SEND or WRITE must wait for a disk
  * nhca_target_sync - check whether a READ must wait for a disk before it completes
  * @rq:  the responder
- * @src: the last packet, or a step of the same-host path
+ * @src: the packet, or a step of the same-host path; only the last one of a message may wait
  * Return: 0: the bytes are on the disk, or need not be; -EAGAIN: the disk has not written all bytes
  * yet, and the QP is kicked when it has written them; -EIO: the disk could not write them.
  */

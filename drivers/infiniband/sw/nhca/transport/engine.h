@@ -32,7 +32,8 @@
 #define NHCA_REACH_FOREIGN	16384
 /*
  * Number of requests that set AckReq in their last packet even if they are unsignaled, after
- * nhca_sq_ackreq() had to retransmit a packet only to set AckReq.
+ * nhca_sq_ackreq() had to retransmit a packet only to set AckReq.  A request does not count if a
+ * later one is posted when its last packet is sent.
  */
 #define NHCA_ACKREQ_BOOST		64
 /* maximum value of nhca_sq.empty_ackreqs; see nhca_send_empty_ackreq() */
@@ -301,19 +302,19 @@ void nhca_swr_complete_later(struct nhca_qp *qp, struct nhca_swr *swr, enum ib_w
  * @qp:     the QP
  * @status: enum ib_wc_status of the oldest request
  *
- * UC, UD and GSI QPs go to SQE.  RC, XRC and raw packet QPs go to the error state.
+ * nhca_sq_fail() moves UC, UD and GSI QPs to SQE, and the other types to the error state.
  */
 void nhca_sq_fail(struct nhca_qp *qp, enum ib_wc_status status);
 void nhca_sq_flush(struct nhca_qp *qp);
 void nhca_rq_flush(struct nhca_qp *qp);
 
 /**
- * nhca_rq_complete - post the completion @cqe for rq.rwr; sets wr_id, qp_num and kernel of @cqe
+ * nhca_rq_complete - post the completion @cqe for rq.rwr
  * nhca_rq_fetch - fetch a receive request into rq.rwr, unless rq.rwr has one already
  * @qp:        the QP
  * @cqe:       the completion; the function sets its wr_id, qp_num and kernel
  * @solicited: the completion counts as solicited
- * Return: as nhca_rwq_fetch().
+ * Return: nhca_rq_fetch(): as nhca_rwq_fetch(); with -EINVAL the invalid request is in rq.rwr.
  */
 void nhca_rq_complete(struct nhca_qp *qp, struct nhca_cqe *cqe, bool solicited);
 int nhca_rq_fetch(struct nhca_qp *qp);
@@ -452,7 +453,8 @@ void nhca_loop_learn(struct nhca_qp *qp, const struct nhca_rx *rx);
  * nhca_loop_end - release the peer's rq.lock, if nhca_loop_step() has left it held
  * @qp:  the QP
  * @swr: the request
- * Return: number of PSNs executed; @swr may be completed and freed.  0: the caller sends packets.
+ * Return: number of PSNs that need no packets, because the peer has executed them or refused the
+ * request; @swr may be completed and freed.  0: the caller sends packets.
  */
 u32 nhca_loop_step(struct nhca_qp *qp, struct nhca_swr *swr);
 void nhca_loop_end(struct nhca_qp *qp);

@@ -15,8 +15,8 @@
  * on lo is from this network namespace.
  *
  * Filters, routes and queueing disciplines may change later.  So the path is valid for
- * NHCA_LOOP_VALID only; then packets have to pass again.  The path is not used at all while the
- * netdev that the packets would leave by has a queueing discipline or a packet socket (tcpdump).
+ * NHCA_LOOP_VALID only; then packets have to pass again.  These packets do not allow the path if
+ * the netdev by which they leave has a queueing discipline or a packet socket (tcpdump).
  */
 #include <linux/moduleparam.h>
 
@@ -250,7 +250,7 @@ static u32 nhca_loop_message(struct nhca_qp *qp, struct nhca_swr *swr, struct nh
 		return npsn;
 	}
 	if (verdict == NHCA_DROPPED && !peer->rq.nak_due)
-		/* memory is not present, or the payload's key is wrong: send packets instead */
+		/* for example, memory is absent, or the payload's key is wrong: send packets */
 		return 0;
 	nhca_loop_refused(qp, swr, peer);
 	return npsn;

@@ -382,7 +382,8 @@ static void nhca_qp_zcopy_wait(struct nhca_qp *qp)
  * 5. Fault handles and rate limit, which queue the bottom half, are freed.  Then the bottom half
  *    and the work item are cancelled.
  * 6. The network stack releases the consumer's pages; this may take long.
- * 7. The flow, the address vector, the rings and the other memory of the QP are freed.
+ * 7. The flow is closed, completions that point to the QP are removed, and the address vector, the
+ *    rings and the other memory of the QP are freed.
  * 8. The windows that are bound through the QP are closed, and the QP's number is freed.
  */
 void nhca_qp_fini(struct nhca_qp *qp)

@@ -36,7 +36,7 @@
  * enum nhca_disk - whether an operation writes to a disk
  * @NHCA_DISK_NONE:   the operation has written no bytes to a region of a backing (memory/backing.h)
  * @NHCA_DISK_WRITES: the operation has written bytes to a region of a backing
- * @NHCA_DISK_WAITS:  all bytes of the operation are written, and its last packet waits for the disk
+ * @NHCA_DISK_WAITS:  all bytes of the operation are placed, and its last packet waits for the disk
  */
 enum nhca_disk {
 	NHCA_DISK_NONE,
@@ -100,7 +100,7 @@ struct nhca_swr {
  * @allowed:  operations that the QP may execute, BIT_ULL(NHCA_WR_*) each; constant
  * @kicked:   bit 0: there may be work, so the next nhca_sq_unlock() runs the requester; set by
  *           nhca_sq_kick(), without @lock, and by holders of @lock
- * @inflight: requests (struct nhca_swr) copied out of the ring and not completed
+ * @inflight: requests (struct nhca_swr) that were copied out of the ring and have not ended
  * @retired:  requests that have ended, but complete later, in order: the network stack still reads
  *           buffers of this or an earlier request, or the budget of the pass is used up
  * @spares:   requests kept for reuse; each has room for any WQE
@@ -115,7 +115,7 @@ struct nhca_swr {
  *           so that the next packet sets AckReq
  * @ackreq_pending: a consumer waits for an ACK that no packet has requested: a signaled request was
  *           sent, or a signaled local operation follows requests that were sent
- * @ackreq_boost: number of next requests that set AckReq even if they are unsignaled; see
+ * @ackreq_boost: number of further requests that set AckReq even if they are unsignaled; see
  *           NHCA_ACKREQ_BOOST
  * @rd_atomic: number of outstanding READ requests, atomics, FLUSHes and ATOMIC WRITEs
  * @rnr_retries: number of retries after RNR NAKs that are left for the oldest request
@@ -353,7 +353,7 @@ struct nhca_piggyback {
  * struct nhca_qp_attr - attributes set by ibv_modify_qp(), as in struct ib_qp_attr
  * @qkey:        Q_Key
  * @dest_qp_num: QPN of the peer
- * @qp_access_flags: rights of the peer: IB_ACCESS_REMOTE_*
+ * @qp_access_flags: rights of the peer: IB_ACCESS_REMOTE_* and IB_ACCESS_FLUSH_*
  * @pkey_index:  index of the P_Key
  * @port_num:    1, the only port
  * @path_mtu:    enum ib_mtu
@@ -361,8 +361,8 @@ struct nhca_piggyback {
  * @retry_cnt:   number of retries after a timeout or a sequence NAK
  * @rnr_retry:   number of retries after an RNR NAK; 7: no limit
  * @min_rnr_timer: delay that RNR NAKs of this QP request, as encoded in the AETH
- * @max_rd_atomic: number of outstanding READs, atomics, FLUSHes and ATOMIC WRITEs
- * @max_dest_rd_atomic: number of outstanding READs, atomics, FLUSHes and ATOMIC WRITEs of the peer
+ * @max_rd_atomic: maximum number of outstanding READs, atomics, FLUSHes and ATOMIC WRITEs
+ * @max_dest_rd_atomic: the same for requests of the peer
  * @en_sqd_async_notify: raise IB_EVENT_SQ_DRAINED when the QP has drained in SQD
  *
  * The struct does not have all members of struct ib_qp_attr, because there may be very many QPs, so
@@ -430,7 +430,8 @@ struct nhca_loop_path {
  *           written with both locks held.  nhca_rx_enter() drops packets that were checked in an
  *           earlier generation
  * @mark:   random number in the place of the ICRC in packets without ICRC.  A reset changes
- *           the mark, so only receivers of later packets have it.  Written with both locks held
+ *           the mark, so receivers of earlier packets do not have the new one.  Written with both
+ *           locks held
  * @peer_mark: the peer's @mark when nhca_loop_found() found the peer; valid if @peer has
  *           NHCA_PEER_SAME_HOST; READ_ONCE()
  * @peer:   NHCA_CAP_* of the newest accepted packet of the peer, and NHCA_PEER_SAME_HOST; 0: the
@@ -535,7 +536,7 @@ struct nhca_qp_rings {
  * @init:  only cap is used; on return cap has the granted values, which may be larger
  * @rings: of user space; NULL for a kernel consumer
  *
- * On success the QP is in RESET and in the table, and the function has set qpn.
+ * On success the QP is in RESET, nhca_qp_find() finds it, and the function has set qpn.
  * Context: process, sleeps.
  * Return: 0; -ENOMEM: no memory; -EINVAL: memory was given for a ring that the QP does not have;
  * -EBUSY: no free number was found; or an error of nhca_ring_alloc().
