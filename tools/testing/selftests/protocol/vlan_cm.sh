@@ -44,7 +44,7 @@ family "IPv6 of a VLAN" "$IP6_1"
 perf_cm write_bw -n 20
 perf write_bw -n 20
 
-# Run both ends on one host: packets go through lo, and UD may use the same-host path.
+# Run both ends on one host: packets go through lo, and data may take the same-host path.
 barrier
 NODES=1 LAB_CTL=$LIB_TMP
 if [ "$NODE" = 2 ]; then

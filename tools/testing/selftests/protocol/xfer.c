@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* xfer.h describes these functions. */
+/* A part of verify_xfer.c: options, contents of messages, memory, and the TCP socket. */
 #include "xfer.h"
 
 const char * const op_names[OPS] = {
@@ -65,7 +65,7 @@ uint32_t size_of(bool from_client, uint32_t q, uint32_t k)
 
 	if (opt.fixed || k % 4 == 0)
 		return opt.size;
-	/* small messages, which may be inline, are as frequent as others */
+	/* every fourth message is short enough to be inline */
 	return k % 4 == 1 ? dice % (opt.size < INLINE ? opt.size + 1 : INLINE + 1) :
 			    dice % (opt.size + 1);
 }
@@ -132,14 +132,14 @@ void check_guard(const char *what, uint32_t q, uint32_t k, const uint8_t *at)
 			    what, q, k, i, at[i]);
 }
 
-/* Return: true if bytes @from to @end of a word are those of @expected. */
+/* Return: true if bytes @from to @end - 1 of a word are those of @expected. */
 static bool same_bytes(const uint8_t *at, uint32_t from, uint32_t end, uint64_t expected)
 {
 	return !memcmp(at + from, (uint8_t *)&expected + from, end - from);
 }
 
 /*
- * Find the source of the bytes @from to @part of word @i in the slot of message @k. The source is
+ * Find the source of bytes @from to @part - 1 of word @i in the slot of message @k. The source is
  * message @k, no message (zeros), or an earlier message of the slot that reaches into the word.
  * @part: bytes of the word that belong to the message
  * Return: the end of the bytes that come from one message; @from if they come from none.

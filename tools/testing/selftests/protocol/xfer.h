@@ -37,7 +37,7 @@ struct options {
 	bool both, events, fixed, drain;
 };
 
-/* Memory of one purpose: a slot for each QP and place in the window */
+/* Registered memory with one purpose, such as the targets of WRITEs */
 struct area {
 	uint8_t *base;
 	struct ibv_mr *mr;
@@ -48,14 +48,14 @@ struct flow {
 	struct ibv_ah *ah;
 	uint32_t peer_qpn, peer_psn, psn;
 	uint32_t signalled, received;	/* completions polled in this round */
-	uint32_t signals, receives;	/* completions that this round must have (RC) */
+	uint32_t signals, receives;	/* completions expected in this round */
 	uint32_t before_drain;		/* signals of requests that may complete in SQD */
 	uint32_t posted;		/* receives in the queue */
 	uint64_t sum;			/* expected value of the peer's counter */
 	uint64_t peer_sum;		/* expected value of this side's counter */
 };
 
-/* Data that both sides exchange; they must have the same byte order and layout. */
+/* Data that both sides exchange.  Both must have the same byte order and layout of structs. */
 struct hello {
 	uint32_t qps, messages, window, size, type, op, both, fixed, mtu, rd_atomic;
 	uint64_t in_addr, out_addr, counter_addr;

@@ -289,7 +289,7 @@ static bool remote_memory(struct pair *p)
 	if (!ended(&w, IBV_WC_REM_ACCESS_ERR, "FETCH_ADD with another SRQ's domain"))
 		return false;
 
-	/* a closed key gives XRC requests no access either */
+	/* the key of a deregistered region gives XRC requests no access */
 	VERB(ibv_dereg_mr(s[0].mr));
 	REQUEST(&w, 9, s[0].srqn, 8, ibv_wr_rdma_write(x, rkey, at));
 	if (!ended(&w, IBV_WC_REM_ACCESS_ERR, "WRITE to a deregistered region"))
@@ -318,7 +318,7 @@ static bool numbers_refused(struct pair *p)
 	REQUEST(&w, 1, other.srqn, 8, ibv_wr_send(x));
 	if (!ended(&w, IBV_WC_REM_INV_REQ_ERR, "an SRQ of another XRC domain"))
 		return false;
-	/* libnhca has a number for each SRQ, even for one that is not for XRC */
+	/* libnhca returns a number for each SRQ, even for one that is not for XRC */
 	if (dev.nhca && !ibv_get_srq_num(srq, &srqn)) {
 		REQUEST(&w, 2, srqn, 8, ibv_wr_send(x));
 		if (!ended(&w, IBV_WC_REM_INV_REQ_ERR, "an SRQ that is not for XRC"))
@@ -349,7 +349,7 @@ struct shared {
 	char why[sizeof(reason)];
 };
 
-/* A process with an SRQ in the XRC domain. It also opens the target QP @tgt, unless @tgt is 0. */
+/* Run a process with an SRQ in the XRC domain. It opens the target QP @tgt, unless @tgt is 0. */
 static void child(struct shared *sh, int fd, uint32_t tgt)
 {
 	struct ibv_qp_open_attr attr = {

@@ -44,8 +44,8 @@ uint32_t packets_of(const struct nhcadv_transfer *t)
 }
 
 /*
- * Wait for the completion of a write.  Its packets may be lost, because a queue in the network is
- * short, so retransmit all of them each second.
+ * Wait for the completion of a write.  Its packets may be lost in a full queue of the network, so
+ * retransmit all of them each second.
  */
 static void wait_written(const struct nhcadv_transfer *t, uint64_t wr_id, const char *what)
 {
@@ -163,8 +163,8 @@ static bool event_within(int ms)
 }
 
 /*
- * On a CQ armed for solicited completions, every third frame raises an event, and so does a frame
- * whose sender requests it (IBV_SEND_SOLICITED).
+ * On a CQ armed for solicited completions, recv_threshold 3 lets every third frame raise an event.
+ * A frame whose sender requests it (IBV_SEND_SOLICITED) also raises one.
  */
 static void thresholds(void)
 {
@@ -246,8 +246,8 @@ static void full_fifo(void)
 }
 
 /*
- * A write without notice to the initiator.  The client may change the memory after the post, so the
- * driver copies its bytes.
+ * A write without notice to the initiator, whose bytes the driver copies, because no notice says
+ * when the client may change them.
  */
 static void write_copied(uint32_t total, const char *what)
 {
@@ -371,8 +371,8 @@ void expect_status(struct channel *c, const struct nhcadv_transfer *t, uint32_t 
 }
 
 /*
- * Return: true if the target has @have packets.  Probe for at most @ns, because a probe may arrive
- * before packets that were sent earlier.
+ * Return: true if the target has at least @have packets.  Probe repeatedly for at most @ns, because
+ * a probe may arrive before packets that were sent earlier.
  */
 bool have_within(const struct nhcadv_transfer *t, uint32_t have, uint64_t ns)
 {
@@ -478,7 +478,7 @@ static void complete_amid_resend(void)
 		must(mem = nhcadv_reg_job_mem(context, job, buf, MEMORY, 0));
 		t.local_pvo = mem->pvo;
 		t.remote_pvo = ch.there.pvo;
-		/* use the largest number of packets of a transfer */
+		/* use the largest number of packets that a transfer may have */
 		t.segment = MEMORY / 16384;
 		wrong = ch.peer;
 		wrong.key ^= 1;

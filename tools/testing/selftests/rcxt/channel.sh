@@ -37,7 +37,7 @@ leak_check "no slab object or module reference is leaked on node $NODE"
 if [ ! -e $drops ]; then
 	skip "dropped packets are traced" "this kernel has no tracepoints"
 elif [ "$NODE" = 1 ]; then
-	# The client sends packets that the server's channel must drop, one for each of these reasons.
+	# The client sends packets that the server's channel must drop for each of these reasons.
 	for why in fifo stale pvo_range; do
 		run "a dropped packet is traced: $why" \
 			grep -q "nhca_channel_drop: channel 0x[0-9a-f]*: $why; from 0x" $tracing/trace

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Channels are closed under full traffic. Each side has channels that two threads keep busy with
- * writes, reads, packets, probes and cancels to those of the other side. A third thread closes and
- * opens them, releases rCxts, and unmaps memory, without telling the peer. After each of these
- * calls has returned, no byte may be written, so the test then checks the memory. At the same time
- * another pair of channels makes transfers, and the test checks all their bytes. Options: see
- * main().
+ * Channels are closed under full traffic. Each side has channels on which two threads post writes,
+ * reads, packets and probes to those of the other side, and cancels. A third thread closes and
+ * opens them, releases rCxts, and unmaps memory; the peer learns of it only afterwards. After each
+ * of these calls has returned, no byte may be written, so the test then checks the memory. At the
+ * same time another pair of channels makes transfers, and the test checks all their bytes. Options:
+ * see main().
  */
 #include <getopt.h>
 #include <pthread.h>
@@ -41,7 +41,7 @@ struct slot {
 	uint8_t *buf;
 	uint64_t rcxts[2 * HALF];
 	struct word there;
-	bool own_fault;			/* the test has removed memory that a request may need */
+	bool own_fault;			/* memory or an AH that a request may need was removed */
 };
 
 static struct slot slots[SLOTS];
@@ -94,7 +94,7 @@ static void slot_ah(struct slot *s)
 	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1,
 		.grh = { .dgid = theirs.gid, .sgid_index = gid_index, .hop_limit = 64 } };
 
-	/* the link is full: address resolution may time out, after a second in the kernel */
+	/* because the link is full, address resolution may time out in the kernel, after 1 s */
 	for (unsigned int tries = 0; tries < patience_s(); tries++) {
 		s->c.peer.ah = ibv_create_ah(pd, &attr);
 		if (s->c.peer.ah || errno != ETIMEDOUT)
@@ -447,7 +447,7 @@ static void steady_check(void)
 
 /*
  * Open the untouched channel.  With -R it needs its own device (-D), because a recovery moves all
- * channels of the other device to the error state.
+ * channels of the recovered device to the error state.
  */
 static void steady_open(const char *name, int gid)
 {

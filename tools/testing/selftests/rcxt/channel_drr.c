@@ -175,7 +175,7 @@ static void packet_amid(void)
 	struct done d;
 	uint32_t i;
 
-	/* without a slow link, the engines may have sent all writes before the next line */
+	/* without a slow link, all writes may have been sent before the packet is posted */
 	if (!nowhere)
 		return;
 	open_all(1, 0, 0);

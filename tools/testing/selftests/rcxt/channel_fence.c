@@ -106,7 +106,7 @@ void fences(void)
 	if (client)
 		expect_nothing(ch.scq, 0, "write that was fenced after a third");
 
-	/* fence a completed transfer; then a fence with a lower tid, which is dropped */
+	/* fence a completed transfer, then send a fence with a lower tid, which must be dropped */
 	write_goes(1, LENGTH, "write with a higher tid than the fence");
 	before = channel_info(&ch);
 	/* the server must read the counter before the client sends the fence with the lower tid */

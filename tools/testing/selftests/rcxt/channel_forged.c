@@ -2,8 +2,8 @@
 /*
  * Forged packets: the server has a channel and memory.  The client, on another host, knows their
  * numbers and keys, and runs rcxt_forge to send packets with one wrong field.  No byte may be
- * written, the right counter must rise by the number of packets, the owner must get an event, and
- * the channel must still work.
+ * written, the right counter must rise by the number of packets, and the channel must still work.
+ * If the wrong field is a PVO, the owner must get an event.
  *
  *   channel_forged -d DEVICE -g GID-INDEX [-p TCP-PORT] [-c COUNT] [HOST]
  *   channel_forged ... -r MILLIONS [HOST]	random packets, until MILLIONS have arrived
@@ -143,7 +143,7 @@ static void told(uint32_t why, const char *what)
 		die("%s: the channel is in error, reason %u", what, info.reason);
 }
 
-/* Check that the counters rose by @count in total, for allowed reasons only. */
+/* Check that the counters rose by `count` in total, for allowed reasons only. */
 static void judged(const struct kind *k, const struct drops *before,
 		   const struct nhcadv_channel_info *was, const char *what)
 {

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# purpose: a sender that has all values of a channel but one writes no byte; counters and an event say what was wrong
+# purpose: a sender that has all values of a channel but one writes no byte; counters say what was wrong, and a wrong PVO raises an event
 # tier: check
 # lab: --nodes 2 --timeout 240
 # lab debug: --nodes 2 --kernel debug --timeout 1800 --env COUNT=100

@@ -77,8 +77,8 @@ static void open_channel(void)
 /* ---- local checks ---- */
 
 /*
- * A job number belongs to the user who used it first, on each host where the job is, so that
- * another user's process must not open channels or memory of the job.
+ * On each host a job number belongs to the user who used it first.  Another user's process must not
+ * open channels or memory of the job.
  */
 static void doors(void)
 {
@@ -136,7 +136,9 @@ static void act(enum act what, const struct nhcadv_peer *peer, const struct nhca
 
 /*
  * The intruder acts on the channel of @peer.  There, @packets packets must be dropped for reason
- * @why, and no memory may change.  @target: this process owns that channel.
+ * @why, and no memory may change.  If @why is not NHCADV_DROP_JOB, only the first packet is dropped
+ * for reason @why, and the others because it has aborted the transfer.  @target: this process owns
+ * that channel.
  */
 static void refused(enum act what, const struct nhcadv_peer *peer, const struct nhcadv_transfer *t,
 		    bool target, enum nhcadv_channel_counter why, uint32_t packets,

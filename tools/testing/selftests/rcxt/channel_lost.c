@@ -59,7 +59,7 @@ static void side_close(struct side *s)
 /*
  * Write into the memory that was registered through the first device; retransmit until the write
  * completes.
- * Return: false if the device or the channel is lost.
+ * Return: false if a request fails because the device is lost, or if @given_up becomes true.
  */
 static bool side_write(struct side *s, uint32_t at, bool *given_up)
 {

@@ -11,7 +11,8 @@
 
 rounds=${ROUNDS:-5}
 LOST=${LAB_DRIVER}_lost
-# When a device is removed, the kernel destroys its objects: libibverbs then reports success for their destroy calls.
+# When a device is removed, the kernel destroys its objects. With this variable, libibverbs reports success when the
+# program destroys them afterwards.
 export RDMAV_ALLOW_DISASSOCIATE_DESTROY=1
 
 gid=$(gid_index) || exit 1

@@ -26,7 +26,7 @@ void refused(struct nhcadv_transfer *t, enum nhcadv_channel_counter why,
 	expect_nothing(ch.scq, 0, what);
 }
 
-/* Make a read that the target must refuse for this reason. */
+/* Make a read that the target must refuse for reason @why. */
 static void refused_read(struct nhcadv_transfer *t, enum nhcadv_channel_counter why,
 			 const char *what)
 {
@@ -86,7 +86,7 @@ void violations(void)
 	}
 	meet(++step);
 
-	/* memory that peers may only read, which is closed afterwards */
+	/* memory that peers may only read, and that is deregistered afterwards */
 	if (!client) {
 		must(mem[0] = nhcadv_reg_job_mem(context, job, ch.buf, MEMORY,
 						 IBV_ACCESS_REMOTE_READ));
@@ -133,8 +133,8 @@ void violations(void)
 }
 
 /*
- * A channel of another job reaches nothing.  A channel that uses another job's local PVO enters the
- * error state.
+ * Packets from a channel of another job must be dropped.  A channel that uses another job's local
+ * PVO must enter the error state.
  */
 void other_jobs(void)
 {

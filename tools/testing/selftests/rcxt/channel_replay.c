@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Packets of channels are recorded, and both hosts send them again when they are stale.  No byte
- * may be written, and counters must show why.  The client writes to the server, reads from it and
- * sends packets to it.  Each host records all packets, and replays its own.
+ * may be written, and counters must show why.  (Two controls must write: late(), and the last part
+ * of module_reloaded().)  The client writes to the server, reads from it and sends packets to it.
+ * Each host records all packets, and replays its own.
  *
  *   channel_replay -d DEVICE -g GID-INDEX -n NETDEV -f FOLDER [HOST]
  *   channel_replay ... -a [HOST]		second run, after the module was reloaded
@@ -269,7 +270,7 @@ static void run(void)
 		meet(++step);
 	}
 	record_end(pid, said);
-	/* no packet was dropped, and besides a challenge no other packet was sent */
+	/* no packet was dropped, and only the packets counted above were sent */
 	account_challenge(&right, &before);
 	drops_are(&ch, &before, &right, "the run");
 	sent = channel_info(&ch).counters[NHCADV_SENT_PACKETS];
@@ -346,7 +347,7 @@ static void rcxts_change_hands(void)
 	verb(nhcadv_release_rcxts(ch.qp, ch.here.rcxts, RCXTS));
 	again_all(&ch, NHCADV_DROP_NO_RCXT, true, "after release of the rCxts");
 
-	/* take all rCxts of the device, so that the recorded ones are among them */
+	/* acquire all rCxts of the device, so that the recorded ones are among them */
 	channel_make(&other, job, FRAMES);
 	do
 		must(ids = reallocarray(ids, ++count, sizeof(*ids)));
@@ -360,7 +361,7 @@ static void rcxts_change_hands(void)
 		if (channel_info(&other).counters[i])
 			die("a packet reached the channel that has the rCxts now: counter %u", i);
 
-	/* take the same rCxts again, on which no tid has been used since */
+	/* acquire the same rCxts again; no tid was used on them in the meantime */
 	for (i = 0; i < count - 1; i++)
 		for (k = 0; k < RCXTS; k++)
 			if ((uint32_t)ids[i] == (uint32_t)old[k]) {
@@ -496,7 +497,10 @@ static void owner_ends(pid_t pid)
 		die("the new owner ended with %#x", status);
 }
 
-/* Replay packets that never arrived: all numbers are right, but the memory has a new owner. */
+/*
+ * Replay packets that never arrived, after the memory was registered again: by a process of another
+ * user if @other_user is true, otherwise by this process.
+ */
 static void memory_changes_hands(bool other_user)
 {
 	const char *what = other_user ? "after another user registered the memory" :
@@ -565,8 +569,8 @@ static void legacy_file(struct legacy *l, const char *mode)
 }
 
 /*
- * Replay after the channel is closed, first while another user's channel owns its pages, then while
- * this process has a new channel.
+ * Replay after the channel is closed, first while another user's process has registered the same
+ * pages, then while this process has a new channel.
  */
 static void ended(void)
 {
@@ -584,7 +588,10 @@ static void ended(void)
 		  "while there is a new channel");
 }
 
-/* The client forges packets that are right except for an rCxt or PVO from before the reload. */
+/*
+ * The client forges packets that are right, except that with @old_rcxt or @old_pvo the rCxt or PVO
+ * is from before the reload.
+ */
 static uint64_t forge(const struct legacy *l, bool old_rcxt, bool old_pvo)
 {
 	uint64_t rcxt = (old_rcxt ? l->there : ch.there).rcxts[0];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* What the parts of the program channel share. */
+/* Shared declarations of the parts of channel.c. */
 #ifndef CHANNEL_SHARED_H
 #define CHANNEL_SHARED_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* channel_watch.h describes these functions. */
+/* See channel_watch.h for the purpose of these functions. */
 #include "channel_watch.h"
 
 const char * const drop_names[DROPS] = {

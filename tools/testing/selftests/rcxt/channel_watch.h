@@ -22,7 +22,10 @@
 enum device_drop { NO_QP, BAD_LENGTH, TOO_SHORT, BAD_OPCODE, BAD_VERSION, BAD_ICRC, BAD_ADDR,
 		   DEVICE_DROPS };
 
-/* Numbers of dropped packets by reason; the first entries of @channel are no drops */
+/*
+ * Counters of the channel (index: enum nhcadv_channel_counter) and of the device.  Those before
+ * NHCADV_DROP_FIFO count sent and received packets and bytes.
+ */
 struct drops {
 	uint64_t channel[DROPS], device[DEVICE_DROPS];
 };

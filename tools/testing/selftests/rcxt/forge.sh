@@ -25,7 +25,7 @@ case $NODE in
 	;;
 2)
 	report "$LAB_SRC/selftests/rcxt/forge.py" "$target" $port "$me" "$NETDEV"
-	# Print the packet rate of rcxt_forge, which tells how many packets a longer test can send.
+	# Print the packet rate of rcxt_forge, which shows how many packets a longer test can send.
 	rcxt_forge -a "$target" -q 17 -n 20000 random-rxeth | tail -n 1
 	rcxt_forge -a "$target" -q 17 -n 20000 -b -g 32 random-rxeth | tail -n 1
 	;;

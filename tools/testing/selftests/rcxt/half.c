@@ -27,14 +27,14 @@
 
 enum what { PARTS = 1, TO_FRAMES, ASK, FROM_MEMORY, QUIT };
 
-/* What the initiator tells the target before each transfer */
+/* Data about a transfer, which the initiator sends to the target before each one */
 struct order {
 	uint32_t what, tid, total, segment, slow;
 };
 
 static struct channel c;
 static uint64_t probes, repeats, asks, lost_notices;
-static uint32_t ended_by_status;	/* highest tid that a status has reported as complete */
+static uint32_t ended_by_status;	/* last tid that a status has reported as complete */
 static bool got[OVERLOAD];		/* packets of the transfer that have had a frame */
 
 static uint32_t packets(const struct nhcadv_transfer *t)
@@ -88,7 +88,7 @@ static void put_part(const struct nhcadv_transfer *t, enum what what, uint32_t o
 		nhcadv_wr_part(c.dv, &c.peer, t, offset, PIECES, bufs);
 }
 
-/* Post the packet at @offset.  Its bytes lie in buffers of random lengths, also of 0 bytes. */
+/* Post the packet at @offset.  Its bytes lie in PIECES buffers of random lengths, some empty. */
 static void post_part(const struct nhcadv_transfer *t, enum what what, uint32_t offset)
 {
 	static uint8_t scattered[PIECES][2048];
@@ -173,7 +173,7 @@ static bool look(const struct nhcadv_transfer *t, enum what what, uint32_t most)
 		if (d.status)
 			die("tid %u: completion %#x: %s", t->tid, d.kind,
 			    ibv_wc_status_str(d.status));
-		/* the notice came later than the status that said that the transfer is complete */
+		/* a status has already reported the transfer of this late notice as complete */
 		if (d.kind == NHCADV_WC_WRITE && d.tid == ended_by_status) {
 			ended_by_status = 0;
 			continue;
@@ -262,7 +262,7 @@ static void post_ask(const struct nhcadv_transfer *t, bool again)
 	verb(error);
 }
 
-/* Send messages until the FIFO of the target, which does not read, is full. */
+/* Fill the FIFO of the target, which does not read: send twice as many messages as it can hold. */
 static void flood(void)
 {
 	uint32_t i;
@@ -294,7 +294,7 @@ static bool has_read(const struct nhcadv_transfer *t)
 	return true;
 }
 
-/* Make a half-send read. The target's program gathers the bytes; @full: while its FIFO is full. */
+/* Make a half-send read: the target's program gathers the bytes.  @full: first fill its FIFO. */
 static void ask_goes(uint32_t total, bool full)
 {
 	struct nhcadv_transfer t = transfer(&c, 0, AT, total, NHCADV_NOTIFY_INITIATOR |
@@ -604,7 +604,7 @@ static void answer_goes(const struct order *o)
 
 /*
  * The target's kernel answers the half-receive read.  Wait for its end, and check that the program
- * gets nothing else.  The notice may be lost, so probe the reader as well.
+ * gets no request.  The notice may be lost, so probe the reader as well.
  */
 static void wait_reader(const struct order *o)
 {
