@@ -2,7 +2,7 @@
 /*
  * Many peers of one endpoint (hub), all on one device.  The hub writes to each peer, and each peer
  * sends to the hub.  Every message must complete once, with the right bytes.  Afterwards an idle
- * peer must hold only the first rCxts of its path.
+ * peer must hold only IDLE_RCXTS rCxts.
  *
  *   many_peers -d DEV -g GID [-n PEERS (2000)]
  */

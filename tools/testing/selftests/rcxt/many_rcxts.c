@@ -95,7 +95,7 @@ static void make_all(void)
 		paint(buf, total * TOTAL, 1);
 }
 
-/* Send the client the numbers of a channel and the address of the memory at the server. */
+/* The server sends the client the numbers of a channel and the address of its memory. */
 static void meet_one(struct one *o)
 {
 	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1,

@@ -49,7 +49,7 @@ link_add() {
 		device_add nhca1 second "192.168.78.$NODE"
 }
 
-# messages_and NODE COMMAND ARGS...: run messages, and COMMAND on NODE after 40 of them
+# messages_and NODE COMMAND ARGS...: run messages, and after 40 messages COMMAND on NODE
 messages_and() {
 	local node=$1 what=$2
 	shift 2
@@ -73,7 +73,7 @@ for how in '' 'loss 1%' 'loss 5%' 'delay 10ms reorder 25%' 'delay 10ms reorder 2
 	messages -o send -n 2000
 done
 
-# Packets wait long in the deep queue of a slow link. These packets are not lost, so they must not be
+# Packets wait long in the deep queue of a slow link. These packets are not lost, so few of them may be
 # retransmitted.
 impair 'rate 10mbit'
 messages -o read -n 24M -s 1M -w 16

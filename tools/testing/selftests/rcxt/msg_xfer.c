@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Reliable messages from one node to the other.  Each must complete exactly once, at both ends if
- * both get a completion, with the right bytes.  Prints the speed.
+ * Reliable messages from one node to the other (sends: in both directions).  Each must complete
+ * exactly once, at both ends if both get a completion, with the right bytes.  Prints the speed.
  *
  *	msg_xfer -d DEV[,DEV...] -g GID[,GID...] [options]		server
  *	msg_xfer -d DEV[,DEV...] -g GID[,GID...] [options] HOST		client
@@ -178,7 +178,7 @@ static int poll_some(struct nhcadv_msg_completion *wc, int num)
 	return n;
 }
 
-/* Recover the device or start the command if @count messages have completed. */
+/* @count messages have completed: recover the device or start the command, if it is time for it. */
 static void in_between(uint64_t count)
 {
 	uint32_t recoveries;

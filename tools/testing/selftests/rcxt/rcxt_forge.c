@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * rcxt_forge: sends invalid packets of rCxt datagrams at a high rate.
+ * rcxt_forge: sends invalid rCxt packets at a high rate.
  *
  *   rcxt_forge -a ADDRESS -q QPN -k KEY -j JOB -r INDEX -K KEY -t TID -v PVO [options] [KIND...]
  *
  * The template is a valid packet of a write that a channel at ADDRESS would accept. The template
  * has the channel's QPN and key, the job, index and key of an rCxt, the PVO of the first of -l
  * bytes that may be written there, a transfer of -T bytes in packets of -s bytes, and the highest
- * tid that the rCxt has accepted. In each kind of packet one of these values is wrong, or all are.
- * Without KINDs, all kinds except the valid one are sent. The packets have the format of
- * Documentation/rcxt.rst. All packets have a correct ICRC, with -c also a UDP checksum, or with -b
- * the capability bits that say that the UDP checksum replaces the ICRC. So the receiver drops them
- * only because of the forged field.
+ * tid that the rCxt has accepted. Each kind of packet, except the valid one, has a wrong value, a
+ * wrong length or no valid token, or consists of random values. Without KINDs, all kinds except the
+ * valid one are sent. The packets have the format of Documentation/rcxt.rst. All packets have a
+ * correct ICRC, with -c also a UDP checksum, or with -b the capability bits that say that the UDP
+ * checksum replaces the ICRC. So the receiver drops them only because of the forged field.
  *
  * Prints "KIND PACKETS" for each kind, then "# tid N", the highest tid used, and the rate.
  */
@@ -64,7 +64,7 @@ static const struct {
 	[RANDOM_BYTES] = { "random-bytes", ANY },
 };
 
-/* Fields of a packet; the first ones are from the template */
+/* Fields of a packet; fill() copies the template and replaces some of them */
 struct packet {
 	uint32_t qpn, job, rcxt, rcxt_key, tid, total, segment;
 	uint64_t key, pvo;
@@ -111,8 +111,8 @@ static void rnd_fill(uint8_t *p, size_t size)
 }
 
 /*
- * Return: another number of @bits bits: random, one bit flipped, or a neighbor of @right or of its
- * upper half.
+ * Return: a number of @bits bits that is not @right: random; @right with one bit inverted; at most
+ * 32 away from @right; or @right with its upper half changed by at most 8.
  */
 static uint32_t wrong(uint32_t right, unsigned int bits)
 {
@@ -212,7 +212,7 @@ static uint64_t beyond(uint32_t length)
 	return (template.pvo & ~mask) | offset;
 }
 
-/* Make a length that breaks one rule. */
+/* Break one rule of lengths: change length, total, segment, offset or payload. */
 static void misfit(struct packet *x)
 {
 	uint32_t packets = (x->total - 1) / x->segment + 1;
@@ -280,7 +280,7 @@ static void forge(struct packet *x, enum kind kind, enum code code)
 		x->tid = below(x->tid);
 		break;
 	case UNASKED:
-		/* a higher tid: only a transfer that this end has requested could have it */
+		/* a higher tid: the receiver has requested no transfer that could have it */
 		x->tid += 1 + below(1000);
 		break;
 	case PVO_KEY:
@@ -306,11 +306,15 @@ static void forge(struct packet *x, enum kind kind, enum code code)
 	default:
 		break;
 	}
-	/* the target ignores further packets of a refused transfer, so use a new tid each time */
+	/* with a tid that is not above all accepted ones, the request would get no challenge */
 	if (kind == UNVOUCHED) {
 		x->token = below(2) ? rnd() : 0;
 		x->tid = ++highest_tid;
 	}
+	/*
+	 * use a new tid each time, because the target drops further packets of a refused or
+	 * complete transfer
+	 */
 	if (kind == GOOD || kind == PVO_KEY || kind == PVO_TABLE || kind == PVO_RANGE)
 		x->tid = ++highest_tid;
 }

@@ -134,7 +134,7 @@ static size_t udp_of(const uint8_t *frame, size_t size)
 	return at;
 }
 
-/* Set lengths and checksums of the n-th datagram of a batch, which ends at @size. */
+/* Set lengths, IP ID and checksums of datagram @n of a batch.  @size: bytes of the frame. */
 static void complete(uint8_t *frame, size_t udp_at, size_t size, unsigned int n)
 {
 	struct ip6_hdr *ip6 = (void *)(frame + ETH_HLEN);
@@ -221,7 +221,7 @@ static void record(const char *netdev, unsigned int seconds)
 		err(1, "setsockopt");
 	printf("recording\n");
 	for (;;) {
-		/* frames from before the end are still in the socket */
+		/* after the end, read the frames that are still in the socket */
 		got = recvmsg(sock, &message, over ? MSG_DONTWAIT : 0);
 		if (got >= (ssize_t)sizeof(how))
 			take(frame, got - sizeof(how), &how);
@@ -242,7 +242,7 @@ static void record(const char *netdev, unsigned int seconds)
 
 static uint8_t frames[BATCH][MAX_FRAME];
 
-/* Return: bytes of the next frame, 0 at the end. */
+/* Return: bytes of the next frame of @from, or of any sender if it is NULL; 0 at the end. */
 static size_t get_frame(uint8_t *frame, const struct ether_addr *from)
 {
 	struct pcap_frame head;

@@ -43,7 +43,7 @@ recorded() {
 	fi
 }
 
-# whole: each packet has an ICRC; no-icrc: each packet has a UDP checksum instead and is sent in batches
+# whole: each packet has an ICRC; no-icrc: each packet has a UDP checksum instead, and packets are sent in batches
 for kind in whole no-icrc; do
 	options=
 	[ $kind = no-icrc ] && options='-b -g 32'
@@ -60,7 +60,7 @@ for kind in whole no-icrc; do
 	run "$kind: replayed packets are unchanged" "$LAB_SRC/selftests/rcxt/replay.py" "$LIB_TMP/$kind" "$LIB_TMP/again"
 done
 
-# On the sender's netdev a recording has batches before GSO segments them.
+# On the sender's netdev rcxt_replay receives whole batches, because GSO segments them later.
 record '' near0 "$LIB_TMP/sent"
 rcxt_forge -a $FAR -q 17 -n 2000 -b -g 32 random-rxeth > /dev/null
 recorded "all packets are recorded on the sender's netdev" 2000

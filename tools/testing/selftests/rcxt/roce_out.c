@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* roce_out.h describes these functions. */
+/* roce_out.h describes how to use these functions. */
 #define _GNU_SOURCE
 #include "crc.h"
 #include "roce_out.h"
@@ -92,7 +92,7 @@ void out_open(const char *address, uint16_t port)
 	unsigned int i;
 
 	for (i = 0; i < MESSAGES; i++) {
-		/* the last packet may not fit into the batch; then it is moved to the next one */
+		/* room for one more packet: post() may have to move it to the next batch */
 		messages[i].bytes = malloc((joined + 1) * (MAX_PACKET + ICRC));
 		if (!messages[i].bytes)
 			err(1, "malloc");

@@ -3,9 +3,11 @@
  * Third-party transfers between three hosts: the manager moves bytes from the source to the target
  * while the programs of source and target are stopped.
  *
- *	third -d DEVICE -g GID-INDEX -p TCP-PORT manager [-n MOVES] [-f FORGED] [-i NETDEV]
+ *	third -d DEVICE -g GID-INDEX -p TCP-PORT -i NETDEV [-n MOVES] [-f FORGED] manager
+ *	third -d DEVICE -g GID-INDEX -p TCP-PORT -i NETDEV -t ROUNDS manager
  *	third -d DEVICE -g GID-INDEX -p TCP-PORT source|target MANAGER
  *
+ * With -t, the manager only compares times: see compare().
  * The manager prints a KTAP report.
  */
 #include <arpa/inet.h>
@@ -21,7 +23,7 @@
 #define JOB		0x7417d
 #define MOST		(16u << 20)
 #define PHASE		64		/* moves between two checks of all bytes */
-#define FLIGHTS		4		/* moves at a time, one for each rCxt */
+#define FLIGHTS		4		/* moves at a time, each on its own rCxt */
 #define ASK_MS		60		/* time without completion or answer until the next probe */
 #define GIVE_UP_S	240
 
@@ -487,7 +489,7 @@ static uint64_t link_bytes(const char *netdev)
 	return sum;
 }
 
-/* ---- forged packets: UDP datagrams with a checksum in place of the ICRC ---- */
+/* ---- forged packets: UDP datagrams with a UDP checksum instead of an ICRC ---- */
 
 static void be32(uint8_t *p, uint32_t v)
 {
@@ -501,7 +503,7 @@ static void be64(uint8_t *p, uint64_t v)
 	be32(p + 4, v);
 }
 
-/* Return: bytes of a packet without payload: BTH, RXETH, and @more bytes after it. */
+/* Write a packet to @p: BTH, RXETH, and @more bytes of further headers.  Return: its bytes. */
 static uint32_t forge(uint8_t *p, uint8_t opcode, const struct address *to, const struct address *from,
 		      uint32_t tid, uint32_t total, uint64_t pvo, uint32_t more)
 {
@@ -522,7 +524,7 @@ static uint32_t forge(uint8_t *p, uint8_t opcode, const struct address *to, cons
 	be32(x + 20, total);
 	be32(x + 28, segment());
 	be64(x + 32, pvo);
-	be32(x + 40, 0x0c000000 | from->qpn);	/* bits t and "again" (so no challenge) */
+	be32(x + 40, 0x0c000000 | from->qpn);	/* bits t and a (again): no challenge is sent */
 	be32(x + 44, from->key);
 	be32(x + 48, from->rcxts[0]);
 	be32(x + 52, from->rcxts[0] >> 32);
@@ -541,7 +543,8 @@ static int udp_to(const union ibv_gid *gid)
 
 /*
  * Send forged packets: requests to the source, payload to the target, and notices to the manager.
- * Each lacks a valid token, has a wrong bit, or belongs to no transfer.  @n: number of each kind.
+ * Each lacks a valid token, has a wrong bit or an old tid, or belongs to no transfer.  @n: number
+ * of each kind.
  */
 static void forge_all(uint32_t n)
 {
@@ -556,7 +559,7 @@ static void forge_all(uint32_t n)
 	for (i = 0; i < n; i++) {
 		uint32_t at = fields[rnd() % 4], flip = rnd() % 32;
 
-		/* a request: a higher tid and all keys, but no valid token; or one wrong bit */
+		/* a request: higher tid, all keys, no valid token; every second has a wrong bit */
 		size = forge(p, 0xc8, source, &c.here, c.tid + 1 + i % 1000, 4 << 20, source->pvo, 56);
 		be64(x + 64, target->pvo);
 		be64(x + 72, rnd());
@@ -579,7 +582,7 @@ static void forge_all(uint32_t n)
 		if (send(fds[1], p, size, 0) < 0)
 			usleep(100);
 
-		/* a notice of a transfer that does not exist, or with a wrong key */
+		/* a notice of a transfer that does not exist; every second has a wrong bit */
 		size = forge(p, 0xc4, &c.here, target, c.tid + 1, 0, 0, 0);
 		if (i % 2)
 			x[at + rnd() % 4] ^= 1 << rnd() % 8;
@@ -638,7 +641,7 @@ static void test_forbidden(void)
 	while (!told) {
 		if (now_ns() > end)
 			die("the manager is not told that the target is not allowed");
-		/* the request, a challenge or the status was lost */
+		/* repeat the request: it, a challenge or the status may have been lost */
 		if (now_ns() - f->asked > 5 * ASK_MS * 1000000ULL) {
 			start(&c, f->i, 0);
 			nhcadv_wr_move_again(c.dv, &nodes[SOURCE].peer, &to, &t, 0, t.total);

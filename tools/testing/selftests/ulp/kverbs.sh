@@ -41,11 +41,11 @@ for round in $(seq "${ROUNDS:-1}"); do
 		echo $same_host > /sys/module/nhca/parameters/same_host
 		kverbs "same_host=$same_host"
 	done
-	# The core changes the moderation of its CQs all the time (dim).
+	# With adaptive moderation the core changes the moderation of its CQs all the time (dim).
 	rdma dev set "$RDMA_DEV" adaptive-moderation on || notok "adaptive moderation" "rdma dev set refuses it"
 	kverbs "adaptive moderation"
 	rdma dev set "$RDMA_DEV" adaptive-moderation off
-	# Do not repeat a failed round.
+	# A failed round is the last one.
 	! ktap_failed || break
 done
 ulp_end "the device has as many objects as before, and the driver unloads"

@@ -24,7 +24,7 @@ p9_file() {
 		dd if=$ULP_MNT/"$1" bs=64k status=none | cmp - "$LIB_TMP/data" && sha256sum < "$LIB_TMP/data" > "$LAB_CTL/$1"
 }
 
-# One server for each mount, because a server serves one connection.
+# Start one server for each mount, because a server serves one connection.
 p9_serve() {
 	python3 "$LAB_SRC/selftests/ulp/p9_server.py" "$IP_1" "$1" "$LIB_TMP/export" > "$LIB_TMP/server.$1" 2>&1 &
 	servers+=" $!"
@@ -33,7 +33,7 @@ p9_serve() {
 	return 1
 }
 
-# The server has the bytes that the client wrote.
+# Check that the server has the bytes that the client wrote.
 p9_written() {
 	sha256sum < "$LIB_TMP/export/$1" | cmp - "$LAB_CTL/$1"
 }

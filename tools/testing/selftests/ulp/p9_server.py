@@ -16,7 +16,7 @@ from pyverbs.cmid import CMID, AddrInfo
 from pyverbs.qp import QPCap, QPInitAttr
 
 MSIZE, DEPTH = 65536, 64
-# requests by the number of their message
+# requests by 9P message type
 REQUESTS = {8: "statfs", 12: "lopen", 14: "lcreate", 24: "getattr", 26: "setattr", 40: "readdir", 50: "fsync",
             76: "unlinkat", 100: "version", 104: "attach", 108: "flush", 110: "walk", 116: "read",
             118: "write", 120: "clunk"}

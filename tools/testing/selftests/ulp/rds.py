@@ -217,7 +217,7 @@ class Asker:
         size = 8192
         before = pattern(7, size)
         self.memory.fill(before)
-        # This request has no key, so the answerer uses the previous one.
+        # Request 200 has no key, so the answerer uses the previous key of this peer.
         self.socket.send(self.peer, WRITE, 200, struct.pack("=Q", size))
         # Skip the message DONE with number 200, if it arrives: only the status, 201, must arrive.
         while True:

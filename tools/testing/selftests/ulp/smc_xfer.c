@@ -6,7 +6,7 @@
  *   smc_xfer PORT ADDRESS MIB		send a stream of this length; 0: until the connection ends
  *
  * Exit status: 0: the stream was received whole and unchanged; 2: the connection ended with an
- * error after at least one byte; 1: another failure.
+ * error after the first byte (at the sender: after the first 64 KiB); 1: another failure.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -66,7 +66,7 @@ static int receive(int fd)
 			}
 		}
 		place += have / 8;
-		/* keep the first bytes of a word whose last bytes have not come */
+		/* keep the first bytes of a word whose last bytes have not arrived */
 		memmove(words, words + have / 8, have % 8);
 		have %= 8;
 	}

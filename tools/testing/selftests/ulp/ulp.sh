@@ -15,7 +15,7 @@
 #   load_start / load_stop NAME	run fio, which writes and verifies files under /mnt; no error is allowed
 #   load_moves NAME [SECONDS]	fio must make progress within SECONDS (30)
 #   ulp_mark / ulp_end NAME		check that the device has the same objects as at the mark and the driver unloads
-#   network_cut SECONDS		drop all packets of this node for that time
+#   network_cut SECONDS		drop all packets that this node sends, for that time
 
 ULP_MNT=/mnt
 LOAD_DEPTH=8 LOAD_SMALL=4096 LOAD_LARGE=131072

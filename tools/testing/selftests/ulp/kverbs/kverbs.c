@@ -230,7 +230,7 @@ static struct ib_sge element(const struct end *end, u32 offset, u32 length)
 	};
 }
 
-/* Post a SEND whose SGEs have gaps between them, and lengths other than the SGEs of the receive. */
+/* Post a SEND and a receive whose SGEs have gaps between them and different lengths. */
 static int elements(const struct way *way, struct end *a, struct end *b)
 {
 	static const u32 from[] = { 1, 3000, 0, 511, 4096 }, to[] = { 4097, 17, 3494 };
@@ -337,8 +337,8 @@ static int region_map(struct ib_mr *mr, const struct end *end, struct scatterlis
 }
 
 /*
- * Do IB_WR_REG_MR, a READ of the region, a WRITE to it, and a SEND with invalidate, which closes
- * it.  Before the WRITE the region is mapped for its next use, which must have no effect yet.
+ * Do IB_WR_REG_MR, a READ of the region, a WRITE to it, and a SEND that invalidates it.  Before the
+ * WRITE the region is mapped for its next use, which must have no effect yet.
  */
 static int region(const struct way *way, struct end *a, struct end *b)
 {
@@ -482,8 +482,8 @@ static int fast_map(struct ib_mr *mr, void *buf, u32 page_size)
 }
 
 /*
- * Allocate a region of the largest size, map it, and free it.  nhca allocates a list for the first
- * mapping whose page size is not PAGE_SIZE.
+ * Allocate a region of the largest size, map it with two page sizes, and free it.  For a region of
+ * type IB_MR_TYPE_MEM_REG nhca allocates a list when the page size first differs from PAGE_SIZE.
  */
 static int fast_region(enum ib_mr_type type)
 {
@@ -507,7 +507,7 @@ static int fast_region(enum ib_mr_type type)
 	return err;
 }
 
-/* Test the named device; a client is called for every device. */
+/* Test the named device; the core calls this function for every device. */
 static int kverbs_add(struct ib_device *device)
 {
 	int i;
