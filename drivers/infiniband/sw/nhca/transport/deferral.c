@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Packets that wait for on-demand pages or for a disk.  If a packet needs a page that is not
- * present, or has to wait for a disk, this packet and all later ones are deferred.  When the wait
- * has ended, the responder executes the packets in the order of their arrival.  An RNR NAK is no
- * alternative: if memory is short, the page could be gone again when the peer retransmits.
+ * present, or has to wait for a disk, this packet and all later ones of the QP are deferred.  When
+ * the wait has ended, the responder executes the packets in the order of their arrival.  An RNR NAK
+ * is no alternative: if memory is short, the page could be gone again when the peer retransmits.
  */
 #include <linux/slab.h>
 

@@ -32,8 +32,8 @@
 #define NHCA_REACH_FOREIGN	16384
 /*
  * Number of requests that set AckReq in their last packet even if they are unsignaled, after
- * nhca_sq_ackreq() had to retransmit a packet only to set AckReq.  A request does not count if a
- * later one is posted when its last packet is sent.
+ * nhca_sq_ackreq() had to retransmit a packet only to set AckReq.  Only requests after which no
+ * other is posted count.
  */
 #define NHCA_ACKREQ_BOOST		64
 /* maximum value of nhca_sq.empty_ackreqs; see nhca_send_empty_ackreq() */

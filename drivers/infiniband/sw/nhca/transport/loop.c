@@ -31,9 +31,9 @@
  */
 #define NHCA_LOOP_BYTES	(32 << 10)
 /*
- * A received packet allows the same-host path for this number of jiffies.  A packet socket or
- * queueing discipline that was found prevents the path for this number of jiffies.  After this time
- * packets are sent again, so a new rule of a packet filter takes effect within a second.
+ * A received packet allows the same-host path for this number of jiffies.  Then packets are sent
+ * again, so a new rule of a packet filter takes effect within a second.  After a packet socket or
+ * queueing discipline was found, no packet allows the path for this number of jiffies.
  */
 #define NHCA_LOOP_VALID	(HZ / 2)
 /* number of PSNs after which the peer's lock is released, so that other CPUs can take it */

@@ -101,8 +101,8 @@ struct nhca_swr {
  * @kicked:   bit 0: there may be work, so the next nhca_sq_unlock() runs the requester; set by
  *           nhca_sq_kick(), without @lock, and by holders of @lock
  * @inflight: requests (struct nhca_swr) that were copied out of the ring and have not ended
- * @retired:  requests that have ended, but complete later, in order: the network stack still reads
- *           buffers of this or an earlier request, or the budget of the pass is used up
+ * @retired:  requests that have ended, but complete later, in the order of posting: the network
+ *           stack still reads buffers of this or an earlier request, or the budget is used up
  * @spares:   requests kept for reuse; each has room for any WQE
  * @nspares:  number of requests in @spares
  * @nlocal:   number of local operations that acknowledgments have completed since the last pass
@@ -228,7 +228,7 @@ struct nhca_res {
 /**
  * struct nhca_rq - receive queue and responder
  * @lock:    protects all members
- * @wq:      receive ring; not used with an SRQ
+ * @wq:      receive ring; not used with an SRQ, nor by XRC
  * @key_user: key user for receive buffers; its protection domain is that of the SRQ, if there is
  *           one, and may differ from that of the QP (IBTA 10.2.3)
  * @rwr:     memory for the receive request of the message that is arriving
@@ -517,12 +517,12 @@ static inline bool nhca_qp_has_rq(const struct nhca_qp *qp)
 	return qp->rq.wq.ring.hdr;
 }
 
-/* ---- qp.c: life and state of a QP; verbs/qp.c calls it in process context ---- */
+/* ---- qp.c, table.c: life, state and number of a QP ---- */
 
 /**
  * struct nhca_qp_rings - rings of a QP of user space
  * @sq: in: the send ring that user space requests; out: what user space gets
- * @rq: the same for the receive ring; zeros if the QP has none
+ * @rq: the same for the receive ring; @rq.uc is set even if the QP has no receive ring
  */
 struct nhca_qp_rings {
 	struct nhca_ring_user sq;
