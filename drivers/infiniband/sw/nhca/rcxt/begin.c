@@ -91,6 +91,15 @@ int nhca_begin_move(struct nhca_channel *ch, const struct nhca_rcxt_id *id, stru
 	return err;
 }
 
+void nhca_begin_failed(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
+{
+	struct nhca_rcxt *rc = nhca_begin_lock(ch, id);
+
+	if (rc)
+		rc->wanted = false;
+	nhca_begin_unlock(ch, id);
+}
+
 bool nhca_begin_owned(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
 	bool owned = nhca_begin_lock(ch, id);

@@ -54,6 +54,15 @@ int nhca_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id, struct nh
 int nhca_begin_move(struct nhca_channel *ch, const struct nhca_rcxt_id *id, struct nhca_rxeth *x);
 
 /**
+ * nhca_begin_failed - let peers use an rCxt again, because a work request for it has failed
+ * @ch: the channel; the work request may have waited to begin on the rCxt (nhca_rcxt_want()), and
+ *      no other one waits to begin on it
+ * @id: the rCxt, which the channel may have released
+ * Context: the channel's turn.
+ */
+void nhca_begin_failed(struct nhca_channel *ch, const struct nhca_rcxt_id *id);
+
+/**
  * nhca_begin_owned - check that a channel owns an rCxt
  * @ch: the channel
  * @id: the rCxt

@@ -96,6 +96,9 @@ static enum nhca_fetched fetch_end(struct nhca_channel *ch, enum ib_wc_status st
 
 	if (rcxt)
 		id = nhca_rcxt_id_of(wqe->chan.local_rcxt);
+	/* it may have waited for the rCxt before */
+	if (rcxt && err)
+		nhca_begin_failed(ch, &id);
 	fetch_consume(ch);
 	fetch_trace(ch);
 	if (trace_nhca_wqe_completed_enabled())

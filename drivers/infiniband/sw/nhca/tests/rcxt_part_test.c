@@ -308,6 +308,63 @@ static void part_waits(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (u32)chan_rcxt(a, 0)->tid, 2);
 }
 
+/*
+ * A work request waits for its rCxt, and then ends with an error before it begins: the MTU is too
+ * small now, or the program has changed the target of a third-party transfer to one of another
+ * address family.  Peers may use the rCxt again.
+ */
+static void part_waits_in_vain(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct chan *a = p->end[0].chan, *b = p->end[1].chan;
+	struct nhca_rcxt_target *target = NULL;
+	struct nhca_av *v6 = kunit_kzalloc(test, sizeof(*v6), GFP_KERNEL);
+	u32 tid, first, i, move;
+	struct nhca_cqe cqe;
+
+	KUNIT_ASSERT_NOT_NULL(test, v6);
+	v6->pd = a->end->pd;
+	KUNIT_ASSERT_EQ(test, xa_err(xa_store_irq(&a->end->dev->ah_ids, 9, v6, GFP_KERNEL)), 0);
+	for (move = 0, tid = 1; move < 2; move++, tid += 3) {
+		p->charge = true;
+		chan_transfer(b, NHCA_WR_CH_READ, tid, PAIR_BYTES & ~3u, 0);
+		for (i = 0; i < 9 && chan_rcxt(a, 0)->state != NHCA_RCXT_ANSWERING; i++)
+			pair_deliver(test);
+		KUNIT_ASSERT_EQ(test, (u32)chan_rcxt(a, 0)->state, (u32)NHCA_RCXT_ANSWERING);
+		first = a->posted;
+		if (move) {
+			struct nhca_rcxt_wr *wr = chan_wqe(a, NHCA_WR_CH_MOVE)->rcxt;
+
+			wr->tid = tid + 1;
+			wr->notify = BOTH;
+			target = (struct nhca_rcxt_target *)(wr + 1);
+			target->ah_id = PAIR_AH;
+		} else {
+			part(a, tid + 1, 2 * PAIR_SEG, 0);
+		}
+		chan_bell(a);
+		for (i = 0; i < 100 && a->ch->fetched == first; i++)
+			pair_deliver(test);
+		KUNIT_ASSERT_EQ(test, a->ch->num_waiting, 1);
+		if (move)
+			target->ah_id = 9;
+		else
+			a->end->netdev->mtu = 1000;
+		pair_settle(test);
+		cqe = chan_expect(test, a, NHCA_WC_CH_LOCAL, move ? IB_WC_LOC_QP_OP_ERR :
+								  IB_WC_LOC_LEN_ERR);
+		KUNIT_EXPECT_EQ(test, cqe.vendor_err, move ? EAFNOSUPPORT : EMSGSIZE);
+		KUNIT_EXPECT_EQ(test, a->ch->num_waiting, 0);
+		a->end->netdev->mtu = 1500;
+		p->charge = false;
+		chan_transfer(b, NHCA_WR_CH_WRITE, tid + 2, PAIR_SEG, BOTH);
+		pair_settle(test);
+		chan_expect(test, a, NHCA_WC_CH_REMOTE_WRITE, IB_WC_SUCCESS);
+		KUNIT_EXPECT_EQ(test, chan_count(a, NHCA_CH_DROP_BUSY), 0);
+	}
+	xa_erase_irq(&a->end->dev->ah_ids, 9);
+}
+
 /* Malformed work requests fail the channel, and nothing is sent. */
 static void part_malformed(struct kunit *test)
 {
@@ -486,6 +543,7 @@ static struct kunit_case part_cases[] = {
 	KUNIT_CASE(part_refused),
 	KUNIT_CASE(part_same_tid),
 	KUNIT_CASE(part_waits),
+	KUNIT_CASE(part_waits_in_vain),
 	KUNIT_CASE(part_malformed),
 	KUNIT_CASE(part_longest),
 	KUNIT_CASE(part_random),
