@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Scenarios: each tests a fault that was once found in the library of reliable messages. */
+#include <endian.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -463,52 +464,85 @@ static void busy_disconnect(uint64_t seed)
 
 /* ---- forged grants ---- */
 
-static uint32_t forged, forge_left;
+/*
+ * Offsets in a GRANT, which begins after a header of 72 bytes (Documentation/rcxt.rst, "Reliable
+ * messages")
+ */
+enum { GRANT_GID, GRANT_KEY = 16, GRANT_QPN = 24, GRANT_SEGMENT = 28, GRANT_VERSION = 32,
+       GRANT_COUNT = 36, GRANT_RCXTS = 48 };
 
-/* Replace a field of the first GRANTs of node 1 by an invalid value. */
+/* What is wrong with a GRANT: the number @value at offset @at, or what forge() does */
+static const struct forgery {
+	const char *name;
+	enum { FORGE_NUMBER, FORGE_GID, FORGE_LENGTH, FORGE_KIND } what;
+	uint32_t at, value;
+} forgeries[] = {
+	{ "segment 0", FORGE_NUMBER, GRANT_SEGMENT, 0 },
+	{ "segment 60", FORGE_NUMBER, GRANT_SEGMENT, 60 },
+	{ "segment 66", FORGE_NUMBER, GRANT_SEGMENT, 66 },
+	{ "segment 65536", FORGE_NUMBER, GRANT_SEGMENT, 65536 },
+	{ "QP number 0", FORGE_NUMBER, GRANT_QPN, 0 },
+	{ "QP number 1", FORGE_NUMBER, GRANT_QPN, 1 },
+	{ "QP number 2^24", FORGE_NUMBER, GRANT_QPN, 1 << 24 },
+	{ "no rCxts, but bytes of some", FORGE_NUMBER, GRANT_COUNT, 0 },
+	{ "more rCxts than bytes", FORGE_NUMBER, GRANT_COUNT, 128 },
+	{ "2^29 rCxts, whose bytes are 0 modulo 2^32", FORGE_NUMBER, GRANT_COUNT, 1 << 29 },
+	{ "a multicast GID", FORGE_NUMBER, GRANT_GID, 0xff000000 },
+	{ "the GID of another node", .what = FORGE_GID },
+	{ "too short", .what = FORGE_LENGTH },
+	{ "a half-receive write, which is no GRANT", .what = FORGE_KIND },
+};
+
+static const struct forgery *forged;
+static uint32_t forge_left;
+static bool forge_worked;		/* node 0 has sent to the channel of a forged GRANT */
+
+/* Forge the first GRANTs of node 1, and look where node 0 sends to. */
 static bool forge(struct sim_packet *p)
 {
+	struct sim_device *device = world.nodes[1].devices[0];
+	struct sim_channel *ch = list_top(&device->channels, struct sim_channel, node);
 	uint8_t *grant = p->data + 72;
+	uint32_t value = htobe32(forged->value);
 
-	/* Skip all packets except the first GRANTs (type 4) of node 1. */
-	if (p->kind != SIM_PACKET || p->length < 72 + 48 || p->data[1] != 4 ||
-	    memcmp(&p->from, &world.nodes[1].devices[0]->gid, 16) || !forge_left)
+	if (!memcmp(&p->to, &device->gid, 16))
+		forge_worked |= p->key != ch->key || p->qpn != ch->qpx.qp_base.qp_num;
+	/* an answer of an adapter has no data */
+	if (p->kind != SIM_PACKET || p->length < 72 + GRANT_RCXTS || p->data[1] != 4 ||
+	    memcmp(&p->from, &device->gid, 16) || !forge_left)
 		return false;
 	forge_left--;
-	switch (forged) {
-	case 0:
-	case 1:
-		grant[26] = 0;
-		grant[27] = forged ? 62 : 0;
+	switch (forged->what) {
+	case FORGE_NUMBER:
+		memcpy(grant + forged->at, &value, sizeof(value));
 		break;
-	case 2:
-		grant[0] = 0xff;
+	case FORGE_GID:
+		memcpy(grant + GRANT_GID, &world.nodes[2].devices[0]->gid, 16);
 		break;
-	case 3:
-		/* The GID of another node */
-		memcpy(grant, &world.nodes[2].devices[0]->gid, 16);
+	case FORGE_LENGTH:
+		p->length = 72 + GRANT_RCXTS - 8;
 		break;
-	case 4:
-		/* another key: its upper half is 0 */
-		memset(grant + 16, 0, 4);
-		break;
-	default:
-		/* a half-receive write with another key and version must not count as a GRANT */
+	case FORGE_KIND:
 		p->kind = SIM_HALF_WRITE;
-		grant[16] ^= 0xff;
-		grant[32] = 0x40;
+		break;
 	}
+	/* If node 0 accepts the GRANT, it sends to another channel, and ignores all valid GRANTs. */
+	grant[GRANT_KEY] ^= 0xff;
+	grant[GRANT_VERSION] = 0x40;
 	return false;
 }
 
 static void forged_grants(uint64_t seed)
 {
 	struct world_attr attr = two;
+	uint32_t i;
 
 	attr.nodes = 3;
-	for (forged = 0; forged < 6; forged++) {
+	for (i = 0; i < sizeof(forgeries) / sizeof(forgeries[0]); i++) {
+		forged = &forgeries[i];
 		world_open(seed, &attr);
 		forge_left = 8;
+		forge_worked = false;
 		sim.tap = forge;
 		node_start(&world.nodes[0]);
 		node_start(&world.nodes[1]);
@@ -518,7 +552,11 @@ static void forged_grants(uint64_t seed)
 		post_many(OP_WRITE, 0, 1, 8, 4000);
 		post_many(OP_READ, 0, 1, 8, 4000);
 		if (!run_until_done(5000))
-			fail("forgery %u: messages are not done after valid grants", forged);
+			fail("GRANTs with %s: messages are not done after valid ones",
+			     forged->name);
+		if (forge_left || forge_worked)
+			fail("GRANTs with %s: %u were sent%s", forged->name, 8 - forge_left,
+			     forge_worked ? ", and one was accepted" : "");
 		world_close();
 		if (world.failed)
 			return;
