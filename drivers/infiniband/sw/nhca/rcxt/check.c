@@ -202,6 +202,6 @@ bool nhca_check_rcxt(const struct nhca_channel *ch, u8 opcode, struct nhca_rcxt_
 		return !wr->remote_pvo && check_pvo_ok(wr->local_pvo, wr->total);
 	/* remote_pvo is not a PVO, but a value for the peer's program */
 	if (wr->flags & NHCA_RCXT_WR_PROGRAM)
-		return check_pvo_ok(wr->local_pvo, wr->total);
+		return !wr->offset && !wr->length && check_pvo_ok(wr->local_pvo, wr->total);
 	return check_pvo_ok(wr->local_pvo, wr->total) && check_pvo_ok(wr->remote_pvo, wr->total);
 }

@@ -303,7 +303,7 @@ static void ask_malformed(struct kunit *test)
 	struct nhca_rcxt_wr *wr;
 	u32 i;
 
-	for (i = 0; i < 6; i++) {
+	for (i = 0; i < 8; i++) {
 		remake(test, b);
 		switch (i) {
 		case 0:
@@ -326,6 +326,19 @@ static void ask_malformed(struct kunit *test)
 		case 5:
 			wr = chan_wqe(b, NHCA_WR_CH_READ)->rcxt;
 			wr->flags = NHCA_RCXT_WR_PROGRAM | NHCA_RCXT_WR_FRAMES;
+			break;
+		case 6:
+			/* the request is for the whole read */
+			wr = chan_wqe(b, NHCA_WR_CH_READ)->rcxt;
+			wr->flags = NHCA_RCXT_WR_PROGRAM;
+			wr->total = 2 * PAIR_SEG;
+			wr->length = PAIR_SEG;
+			break;
+		case 7:
+			wr = chan_wqe(b, NHCA_WR_CH_READ)->rcxt;
+			wr->flags = NHCA_RCXT_WR_PROGRAM | NHCA_RCXT_WR_RETRANSMIT;
+			wr->total = 2 * PAIR_SEG;
+			wr->offset = PAIR_SEG;
 			break;
 		}
 		chan_bell(b);
