@@ -4,35 +4,11 @@
  * packet gets exactly one frame, the reader requests missing parts again, and the responder
  * executes each request at most once.
  */
-#include <linux/bitmap.h>
 #include <linux/prandom.h>
 
-#include "channel_pair.h"
+#include "frame_reader.h"
 
 #define BOTH		(NHCA_NOTIFY_INITIATOR | NHCA_NOTIFY_TARGET)
-#define INDICES		32768u	/* frames that a test counts */
-
-/**
- * struct reader - the program that reads into frames
- * @c:      channel of the program
- * @tid:    tid of the read
- * @total:  bytes of the read
- * @got:    bit i: packet i has a frame
- * @frames: number of frames of the read
- * @done:   number of completions of the read
- * @read:   bit i: the frame with index i was read; frames before @cons are given back
- * @cons:   consumer index of the FIFO
- */
-struct reader {
-	struct chan *c;
-	u32 tid;
-	u32 total;
-	DECLARE_BITMAP(got, 256);
-	u32 frames;
-	u32 done;
-	unsigned long *read;
-	u32 cons;
-};
 
 /* Post a read of @total bytes into frames. It requests the bytes from offset @from to @to - 1. */
 static void post(struct chan *a, u32 tid, u32 total, bool again, u32 from, u32 to)
@@ -51,89 +27,14 @@ static void post(struct chan *a, u32 tid, u32 total, bool again, u32 from, u32 t
 	chan_bell(a);
 }
 
-static struct reader *reader_new(struct kunit *test, struct chan *c)
+/* Begin a read of @total bytes; the first request is for @length of them. */
+static void begin(struct reader *r, u32 tid, u32 total, u32 length)
 {
-	struct reader *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
-
-	KUNIT_ASSERT_NOT_NULL(test, r);
-	r->c = c;
-	r->read = kunit_kzalloc(test, BITS_TO_LONGS(INDICES) * sizeof(long), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, r->read);
-	return r;
-}
-
-/* Begin a read of @total bytes. The first request is for the first @length bytes. */
-static void reader_begin(struct reader *r, u32 tid, u32 total, u32 length)
-{
-	r->tid = tid;
-	r->total = total;
-	r->frames = 0;
-	r->done = 0;
-	bitmap_zero(r->got, 256);
-	pair_fill(r->c->peer->end->bytes, total, tid);
+	reader_begin(r, tid, total);
 	post(r->c, tid, total, false, 0, length);
 }
 
-static void reader_frame(struct kunit *test, struct reader *r, const struct nhca_cqe *cqe)
-{
-	const struct nhca_frame *frame = nhca_ring_slot(&r->c->ch->fifo.ring, cqe->chan.frame);
-	struct chan *b = r->c->peer;
-	u32 packet;
-
-	KUNIT_ASSERT_EQ(test, frame->seq, cqe->chan.frame + 1);
-	KUNIT_ASSERT_EQ(test, frame->kind, NHCA_FRAME_READ);
-	KUNIT_ASSERT_EQ(test, frame->tid, r->tid);
-	KUNIT_ASSERT_EQ(test, frame->total, r->total);
-	KUNIT_ASSERT_EQ(test, frame->segment, PAIR_SEG);
-	KUNIT_ASSERT_EQ(test, frame->offset % PAIR_SEG, 0);
-	packet = frame->offset / PAIR_SEG;
-	KUNIT_ASSERT_EQ(test, frame->length,
-			nhca_rcxt_packet_len(r->total, PAIR_SEG, frame->offset));
-	KUNIT_ASSERT_FALSE(test, memcmp(frame->data, b->end->bytes + frame->offset,
-					frame->length));
-	KUNIT_ASSERT_FALSE_MSG(test, __test_and_set_bit(packet, r->got), "packet %u twice",
-			       packet);
-	KUNIT_EXPECT_EQ(test, frame->src_key, lower_32_bits(b->resp.key));
-	KUNIT_EXPECT_EQ(test, frame->src_channel, b->who.qpn);
-	KUNIT_EXPECT_EQ(test, frame->src_rcxt, b->ids[0]);
-	KUNIT_EXPECT_EQ(test, frame->rcxt, r->c->ids[0]);
-	KUNIT_EXPECT_EQ(test, cqe->byte_len, frame->length);
-	KUNIT_EXPECT_EQ(test, cqe->wr_id, frame->cookie);
-	r->frames++;
-
-	/* the kernel gets slots back in the order of their indices */
-	KUNIT_ASSERT_LT(test, cqe->chan.frame, INDICES);
-	KUNIT_ASSERT_FALSE(test, __test_and_set_bit(cqe->chan.frame, r->read));
-	while (test_bit(r->cons, r->read))
-		r->cons++;
-	nhca_ring_release(&r->c->ch->fifo.ring, r->cons);
-}
-
-/* Read at most @max frames, and the completion of the read. */
-static void reader_run(struct kunit *test, struct reader *r, u32 max)
-{
-	struct nhca_cqe cqe;
-
-	while (chan_poll(r->c, false, &cqe)) {
-		KUNIT_ASSERT_EQ(test, cqe.status, IB_WC_SUCCESS);
-		KUNIT_ASSERT_EQ(test, cqe.opcode, NHCA_WC_CH_READ);
-		KUNIT_EXPECT_EQ(test, cqe.byte_len, r->total);
-		KUNIT_EXPECT_EQ(test, cqe.chan.tid, r->tid);
-		r->done++;
-		/* the completions of all frames were posted before, so read all frames */
-		max = U32_MAX;
-	}
-	while (max && chan_poll(r->c, true, &cqe)) {
-		KUNIT_ASSERT_EQ(test, cqe.status, IB_WC_SUCCESS);
-		KUNIT_ASSERT_EQ(test, cqe.opcode, NHCA_WC_CH_FRAME);
-		reader_frame(test, r, &cqe);
-		max--;
-	}
-	if (r->done)
-		KUNIT_EXPECT_EQ(test, r->frames, nhca_rcxt_packets(r->total, PAIR_SEG));
-}
-
-/* A read of any length gets one frame for each packet, and changes no memory of the reader. */
+/* A read of any length is a frame for each packet, and touches no memory of the reader. */
 static void frames_bytes(struct kunit *test)
 {
 	static const u32 lengths[] = {
@@ -141,7 +42,7 @@ static void frames_bytes(struct kunit *test)
 	};
 	struct pair *p = test->priv;
 	struct chan *a = p->end[0].chan, *b = p->end[1].chan;
-	struct reader *r = reader_new(test, a);
+	struct reader *r = reader_new(test, a, NHCA_FRAME_READ);
 	struct pair_packet *pk;
 	struct nhca_cqe cqe;
 	u32 i, n;
@@ -149,7 +50,7 @@ static void frames_bytes(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
 		n = nhca_rcxt_packets(lengths[i], PAIR_SEG);
 		p->batch = i % 2 ? 4 : 0;
-		reader_begin(r, i + 1, lengths[i], lengths[i]);
+		begin(r, i + 1, lengths[i], lengths[i]);
 		/* only the first request has no token */
 		if (!i) {
 			pair_deliver(test);
@@ -180,10 +81,10 @@ static void frames_window(struct kunit *test)
 {
 	struct pair *p = test->priv;
 	struct chan *a = p->end[0].chan, *b = p->end[1].chan;
-	struct reader *r = reader_new(test, a);
+	struct reader *r = reader_new(test, a, NHCA_FRAME_READ);
 	const u32 len = 40 * PAIR_SEG + 9;
 
-	reader_begin(r, 1, len, 16 * PAIR_SEG);
+	begin(r, 1, len, 16 * PAIR_SEG);
 	pair_settle(test);
 	reader_run(test, r, 16);
 	KUNIT_EXPECT_EQ(test, r->frames, 16);
@@ -216,11 +117,11 @@ static void frames_full_fifo(struct kunit *test)
 {
 	struct pair *p = test->priv;
 	struct chan *a = p->end[0].chan, *b = p->end[1].chan;
-	struct reader *r = reader_new(test, a);
+	struct reader *r = reader_new(test, a, NHCA_FRAME_READ);
 	const u32 len = 100 * PAIR_SEG;
 	u32 turns;
 
-	reader_begin(r, 1, len, len);
+	begin(r, 1, len, len);
 	pair_settle(test);
 	KUNIT_EXPECT_EQ(test, chan_count(a, NHCA_CH_DROP_FIFO), 84);
 	KUNIT_EXPECT_EQ(test, chan_rcxt(a, 0)->missing, 84);
@@ -244,17 +145,17 @@ static void frames_replay(struct kunit *test)
 {
 	struct pair *p = test->priv;
 	struct chan *a = p->end[0].chan, *b = p->end[1].chan;
-	struct reader *r = reader_new(test, a);
+	struct reader *r = reader_new(test, a, NHCA_FRAME_READ);
 	const u32 len = 4 * PAIR_SEG;
 	struct pair_packet *pk;
 	u32 sent;
 
-	reader_begin(r, 1, len, len);
+	begin(r, 1, len, len);
 	pair_settle(test);
 	reader_run(test, r, 4);
 	KUNIT_EXPECT_EQ(test, r->done, 1);
 
-	reader_begin(r, 2, len, 2 * PAIR_SEG);
+	begin(r, 2, len, 2 * PAIR_SEG);
 	pk = pair_first(test, NHCA_RX_FRAMES_REQUEST);
 	list_del_init(&pk->list);
 	pair_rx(test, pk);
@@ -518,7 +419,7 @@ static void frames_random(struct kunit *test)
 {
 	struct pair *p = test->priv;
 	struct chan *a = p->end[0].chan, *b = p->end[1].chan;
-	struct reader *r = reader_new(test, a);
+	struct reader *r = reader_new(test, a, NHCA_FRAME_READ);
 	struct rnd_state rnd;
 	struct nhca_cqe cqe;
 	u32 tid, n, len, turn, told;
@@ -529,7 +430,7 @@ static void frames_random(struct kunit *test)
 		len = prandom_u32_state(&rnd) % (64 * PAIR_SEG);
 		n = nhca_rcxt_packets(len, PAIR_SEG);
 		told = 0;
-		reader_begin(r, tid, len, len);
+		begin(r, tid, len, len);
 		for (turn = 0; !r->done; turn++) {
 			KUNIT_ASSERT_LT(test, turn, 200);
 			if (turn)

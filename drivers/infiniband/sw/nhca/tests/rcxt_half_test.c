@@ -4,122 +4,12 @@
  * exactly one frame, also if the FIFO or the CQ is full, and packets are lost, repeated and
  * reordered.
  */
-#include <linux/bitmap.h>
 #include <linux/prandom.h>
 
-#include "channel_pair.h"
+#include "frame_reader.h"
 
 #define BOTH		(NHCA_NOTIFY_INITIATOR | NHCA_NOTIFY_TARGET)
 #define WR_WRITE	NHCA_WR_CH_WRITE
-#define INDICES		32768u	/* frames that a test counts */
-
-/**
- * struct reader - the program that reads the frames of a channel
- * @c:      the channel
- * @tid:    tid of the write
- * @total:  bytes of the write
- * @seed:   pattern of the bytes that are written
- * @got:    bit i: packet i has a frame
- * @frames: number of frames of the write
- * @done:   number of completions of the complete write
- * @read:   bit i: the frame with index i was read; frames before @cons are given back
- * @cons:   consumer index of the FIFO
- */
-struct reader {
-	struct chan *c;
-	u32 tid;
-	u32 total;
-	u32 seed;
-	DECLARE_BITMAP(got, 256);
-	u32 frames;
-	u32 done;
-	unsigned long *read;
-	u32 cons;
-};
-
-static struct reader *reader_new(struct kunit *test, struct chan *c)
-{
-	struct reader *r = kunit_kzalloc(test, sizeof(*r), GFP_KERNEL);
-
-	KUNIT_ASSERT_NOT_NULL(test, r);
-	r->c = c;
-	r->read = kunit_kzalloc(test, BITS_TO_LONGS(INDICES) * sizeof(long), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, r->read);
-	return r;
-}
-
-static void reader_begin(struct reader *r, u32 tid, u32 total, u32 seed)
-{
-	r->tid = tid;
-	r->total = total;
-	r->seed = seed;
-	r->frames = 0;
-	r->done = 0;
-	bitmap_zero(r->got, 256);
-}
-
-/* Give back frame @index.  The kernel gets slots back in the order of their indices. */
-static void reader_release(struct kunit *test, struct reader *r, u32 index)
-{
-	KUNIT_ASSERT_LT(test, index, INDICES);
-	KUNIT_ASSERT_FALSE(test, __test_and_set_bit(index, r->read));
-	while (test_bit(r->cons, r->read))
-		r->cons++;
-	nhca_ring_release(&r->c->ch->fifo.ring, r->cons);
-}
-
-static void reader_frame(struct kunit *test, struct reader *r, const struct nhca_cqe *cqe)
-{
-	const struct nhca_frame *frame = nhca_ring_slot(&r->c->ch->fifo.ring, cqe->chan.frame);
-	struct chan *a = r->c->peer;
-	u32 packet;
-
-	KUNIT_ASSERT_EQ(test, frame->seq, cqe->chan.frame + 1);
-	KUNIT_ASSERT_EQ(test, frame->kind, NHCA_FRAME_WRITE);
-	KUNIT_ASSERT_EQ(test, frame->tid, r->tid);
-	KUNIT_ASSERT_EQ(test, frame->total, r->total);
-	KUNIT_ASSERT_EQ(test, frame->segment, PAIR_SEG);
-	KUNIT_ASSERT_EQ(test, frame->offset % PAIR_SEG, 0);
-	packet = frame->offset / PAIR_SEG;
-	KUNIT_ASSERT_EQ(test, frame->length,
-			nhca_rcxt_packet_len(r->total, PAIR_SEG, frame->offset));
-	KUNIT_ASSERT_FALSE(test, memcmp(frame->data, a->end->bytes + frame->offset,
-					frame->length));
-	KUNIT_ASSERT_FALSE_MSG(test, __test_and_set_bit(packet, r->got), "packet %u twice",
-			       packet);
-	KUNIT_EXPECT_EQ(test, frame->src_key, lower_32_bits(a->resp.key));
-	KUNIT_EXPECT_EQ(test, frame->src_channel, a->who.qpn);
-	KUNIT_EXPECT_EQ(test, frame->src_rcxt, a->ids[0]);
-	KUNIT_EXPECT_EQ(test, frame->rcxt, r->c->ids[0]);
-	KUNIT_EXPECT_EQ(test, frame->status | frame->received, 0);
-	KUNIT_EXPECT_EQ(test, NHCA_RCXT_ID(cqe->chan.rcxt_index, cqe->chan.rcxt_key),
-			r->c->ids[0]);
-	KUNIT_EXPECT_EQ(test, cqe->byte_len, frame->length);
-	KUNIT_EXPECT_EQ(test, cqe->src_qp, a->who.qpn);
-	KUNIT_EXPECT_EQ(test, cqe->wr_id, frame->cookie);
-	/* the write is complete only after each packet has its frame */
-	KUNIT_EXPECT_EQ(test, r->done, 0);
-	r->frames++;
-}
-
-/* Read at most @max frames, and give them back. */
-static void reader_run(struct kunit *test, struct reader *r, u32 max)
-{
-	struct nhca_cqe cqe;
-
-	while (max && chan_poll(r->c, true, &cqe)) {
-		KUNIT_ASSERT_EQ(test, cqe.status, IB_WC_SUCCESS);
-		if (cqe.opcode == NHCA_WC_CH_REMOTE_WRITE) {
-			KUNIT_EXPECT_EQ(test, cqe.byte_len, r->total);
-			r->done++;
-			continue;
-		}
-		KUNIT_ASSERT_EQ(test, cqe.opcode, NHCA_WC_CH_FRAME);
-		reader_frame(test, r, &cqe);
-		reader_release(test, r, cqe.chan.frame);
-		max--;
-	}
-}
 
 /*
  * Post a half-receive write of @total bytes. @again: repeat the packets from offset @from to @to -
@@ -149,7 +39,7 @@ static void half_frames(struct kunit *test)
 	};
 	struct pair *p = test->priv;
 	struct chan *a = p->end[0].chan, *b = p->end[1].chan;
-	struct reader *r = reader_new(test, b);
+	struct reader *r = reader_new(test, b, NHCA_FRAME_WRITE);
 	struct pair_packet *pk;
 	struct nhca_cqe cqe;
 	u32 i, len, n;
@@ -158,8 +48,7 @@ static void half_frames(struct kunit *test)
 		len = lengths[i];
 		n = nhca_rcxt_packets(len, PAIR_SEG);
 		p->batch = i % 2 ? 4 : 0;
-		pair_fill(a->end->bytes, len, i);
-		reader_begin(r, i + 1, len, i);
+		reader_begin(r, i + 1, len);
 		post(a, i + 1, len, false, 0, len);
 		KUNIT_EXPECT_EQ(test, pair_count(test, NHCA_RX_HALF_WRITE), n);
 		list_for_each_entry(pk, &p->wire, list)
@@ -184,12 +73,11 @@ static void half_full_fifo(struct kunit *test)
 {
 	struct pair *p = test->priv;
 	struct chan *a = p->end[0].chan, *b = p->end[1].chan;
-	struct reader *r = reader_new(test, b);
+	struct reader *r = reader_new(test, b, NHCA_FRAME_WRITE);
 	const u32 len = 100 * PAIR_SEG;
 	u32 turns;
 
-	pair_fill(a->end->bytes, len, 1);
-	reader_begin(r, 1, len, 1);
+	reader_begin(r, 1, len);
 	post(a, 1, len, false, 0, len);
 	pair_settle(test);
 	KUNIT_EXPECT_EQ(test, chan_count(b, NHCA_CH_DROP_FIFO), 84);
@@ -303,14 +191,13 @@ static void half_full_cq(struct kunit *test)
 {
 	struct pair *p = test->priv;
 	struct chan *a = p->end[0].chan, *b = remake(test, &p->end[1], PAIR_QPN + 8, 16, 4);
-	struct reader *r = reader_new(test, b);
+	struct reader *r = reader_new(test, b, NHCA_FRAME_WRITE);
 	const u32 len = 11 * PAIR_SEG;
 	u32 turns;
 
 	a->peer = b;
 	b->peer = a;
-	pair_fill(a->end->bytes, len, 1);
-	reader_begin(r, 1, len, 1);
+	reader_begin(r, 1, len);
 	post(a, 1, len, false, 0, len);
 	pair_settle(test);
 	KUNIT_EXPECT_EQ(test, chan_count(b, NHCA_CH_DROP_CQ), 7);
@@ -478,7 +365,7 @@ static void half_random(struct kunit *test)
 {
 	struct pair *p = test->priv;
 	struct chan *a = p->end[0].chan, *b = p->end[1].chan;
-	struct reader *r = reader_new(test, b);
+	struct reader *r = reader_new(test, b, NHCA_FRAME_WRITE);
 	struct rnd_state rnd;
 	struct nhca_cqe cqe;
 	u32 tid, n, len, turn;
@@ -488,8 +375,7 @@ static void half_random(struct kunit *test)
 	for (tid = 1; tid <= 300; tid++) {
 		len = prandom_u32_state(&rnd) % (64 * PAIR_SEG);
 		n = nhca_rcxt_packets(len, PAIR_SEG);
-		pair_fill(a->end->bytes, len, tid);
-		reader_begin(r, tid, len, tid);
+		reader_begin(r, tid, len);
 		post(a, tid, len, false, 0, len);
 		for (turn = 0; !r->done; turn++) {
 			KUNIT_ASSERT_LT(test, turn, 200);
