@@ -20,6 +20,7 @@ chmod 666 /dev/infiniband/uverbs*
 
 run "the example of nhcadv(7)" nhcadv_write "$RDMA_DEV" "$gid"
 run "the example of nhcadv_wr_move(3)" nhcadv_move "$RDMA_DEV" "$gid"
+[ "$NODE" = 1 ] && report channel_features -d "$RDMA_DEV" -g "$gid"
 
 tracing=/sys/kernel/tracing
 [ -d $tracing/events ] || mount -t tracefs tracefs $tracing 2> /dev/null
