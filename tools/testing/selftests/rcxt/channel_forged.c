@@ -7,6 +7,8 @@
  *
  *   channel_forged -d DEVICE -g GID-INDEX [-p TCP-PORT] [-c COUNT] [HOST]
  *   channel_forged ... -r MILLIONS [HOST]	random packets, until MILLIONS have arrived
+ *   channel_forged ... -h MILLIONS [HOST]	packets of half transfers with one wrong field, until
+ *						MILLIONS of each opcode have arrived
  *
  * -c: packets of each kind (500).
  */
@@ -19,12 +21,28 @@
 #define FRAMES		64
 #define BOTH		(NHCADV_NOTIFY_INITIATOR | NHCADV_NOTIFY_TARGET)
 #define TOTAL		4096	/* bytes of each forged transfer */
+#define SEGMENT		64	/* payload bytes of its packets: TOTAL / FRAMES */
 #define STEP		200000	/* random packets between two checks */
 #define COUNT(a)	((int)(sizeof(a) / sizeof((a)[0])))
+/* opcodes for rcxt_forge: those of half transfers are 0xcc to 0xcf, and 0xde */
 #define WRITES		(1u << 1)
 #define READS		(1u << 2)
+#define HALF_WRITE	(1u << 8)
+#define HALF_REQUEST	(1u << 9)
+#define FRAMES_REQUEST	(1u << 10)
+#define FRAMES_DATA	(1u << 11)
+#define FRAMES_CHALLENGE (1u << 12)
+#define HALF		(HALF_WRITE | HALF_REQUEST | FRAMES_REQUEST | FRAMES_DATA | FRAMES_CHALLENGE)
+#define CHUNK		20000	/* packets between two checks of one kind and opcode */
 #define DROP(name)	(1u << NHCADV_DROP_##name)
 #define CHALLENGED	(1u << NHCADV_CHALLENGED)
+
+/*
+ * What the server's rCxt has done with its latest tid: it has received a write; it answers a
+ * half-receive read, of which it has sent what two requests wanted; or it waits for the payload of
+ * a half-receive read of its own
+ */
+enum state { WRITTEN, ANSWERED, READING };
 
 /*
  * A kind of packets of rcxt_forge, and what must happen to each packet of this kind: the channel
@@ -39,6 +57,7 @@ static const struct kind {
 	uint32_t told;		/* NHCADV_DROP_*: the violation that the owner gets an event for */
 	enum device_drop device;
 	bool lands, answers;
+	enum state state;
 } kinds[] = {
 	{ "good", .lands = true },
 	{ "channel-key", .why = DROP(KEY) },
@@ -63,6 +82,21 @@ static const struct kind {
 	{ "pvo-table", READS, .why = DROP(PVO_KEY) | DROP(BUSY), .told = NHCADV_DROP_PVO_KEY },
 	{ "pvo-range", READS, .why = DROP(PVO_RANGE) | DROP(BUSY),
 	  .told = NHCADV_DROP_PVO_RANGE, .answers = true },
+	{ "pvo-key", FRAMES_REQUEST, .told = NHCADV_DROP_PVO_KEY,
+	  .why = DROP(PVO_KEY) | DROP(PVO_JOB) | DROP(PVO_RANGE) | DROP(BUSY) },
+	{ "pvo-table", FRAMES_REQUEST, .why = DROP(PVO_KEY) | DROP(BUSY),
+	  .told = NHCADV_DROP_PVO_KEY },
+	{ "pvo-range", FRAMES_REQUEST, .why = DROP(PVO_RANGE) | DROP(BUSY),
+	  .told = NHCADV_DROP_PVO_RANGE, .answers = true },
+	{ "repeated", .why = DROP(DUPLICATE) | DROP(STALE) },
+	{ "repeated", HALF, .state = ANSWERED,
+	  .why = DROP(BUSY) | DROP(STALE) | DROP(DUPLICATE) | DROP(UNSOLICITED) },
+	{ "number", FRAMES_REQUEST, .state = ANSWERED, .why = DROP(DUPLICATE) },
+	{ "sizes", FRAMES_REQUEST, .state = ANSWERED, .why = DROP(MISMATCH) },
+	{ "repeated", HALF_WRITE | HALF_REQUEST | FRAMES_REQUEST, .state = READING,
+	  .why = DROP(BUSY) | DROP(MISMATCH) },
+	{ "number", FRAMES_CHALLENGE, .state = READING, .why = DROP(MISMATCH) },
+	{ "sizes", FRAMES_DATA | FRAMES_CHALLENGE, .state = READING, .why = DROP(MISMATCH) },
 	{ "lengths", .device = BAD_LENGTH },
 	{ "random-rxeth", .why = DROP(KEY) },
 };
@@ -76,6 +110,7 @@ static struct channel ch;
 static bool client;
 static uint32_t step, seed = 1, count = 500;
 static uint32_t others;			/* number of another job */
+static uint32_t latest;			/* number of the latest half-receive read request */
 static struct nhcadv_job_mem *readable, *others_mem;
 static struct {
 	uint64_t readable, others;	/* PVOs of these two registrations */
@@ -95,9 +130,10 @@ static uint64_t forge(const char *kind, uint32_t opcodes, const char *way, uint6
 		  sizeof(address));
 	snprintf(command, sizeof(command),
 		 "rcxt_forge -a %s -q %u -k %" PRIu64 " -j %u -r %u -K %u -t %u -v %" PRIu64
-		 " -l %u -T %u -n %" PRIu64 " -R %" PRIu64 " -x %" PRIu64 " -o %u %s %s",
+		 " -l %u -T %u -N %u -n %" PRIu64 " -R %" PRIu64 " -x %" PRIu64 " -o %u %s %s",
 		 address, ch.there.qpn, ch.there.key, job, (uint32_t)rcxt, (uint32_t)(rcxt >> 32),
-		 ch.tid, pvo, REGION, TOTAL, number, random++, token, opcodes ?: 127, way, kind);
+		 ch.tid, pvo, REGION, TOTAL, latest, number, random++, token,
+		 opcodes ?: 127 | HALF, way, kind);
 	return thrown(command, said);
 }
 
@@ -129,6 +165,75 @@ static void goes(const char *what)
 	meet(++step);
 }
 
+/* Post a half-receive read of @length of the peer's first TOTAL bytes, from @offset on. */
+static void read_frames(const struct nhcadv_peer *peer, uint64_t wr_id, uint32_t offset,
+			uint32_t length)
+{
+	struct nhcadv_transfer t = {
+		.local_rcxt = ch.here.rcxts[0], .remote_rcxt = ch.there.rcxts[0], .tid = ch.tid,
+		.total = TOTAL, .segment = SEGMENT, .remote_pvo = ch.there.pvo,
+		.notify = NHCADV_NOTIFY_INITIATOR, .cookie = wr_id,
+	};
+
+	start(&ch, wr_id, 0);
+	if (offset)
+		nhcadv_wr_read_frames_again(ch.dv, peer, &t, offset, length);
+	else
+		nhcadv_wr_read_frames(ch.dv, peer, &t, length);
+	verb(ibv_wr_complete(ch.qpx));
+}
+
+/* Read @count frames of the read. */
+static void frames(uint32_t count, const char *what)
+{
+	struct done d;
+
+	while (count--) {
+		d = wait_done(ch.rcq, what);
+		if (d.status || d.kind != NHCADV_WC_FRAME ||
+		    nhcadv_release_frame(ch.qp, d.frame))
+			die("%s: no frame", what);
+	}
+}
+
+/* Let the server's rCxt do what the state says, with the next tid. */
+static void state_begin(enum state state, const char *what)
+{
+	struct nhcadv_peer nobody = ch.peer;
+	const uint32_t half = TOTAL / 2;
+
+	latest = state == ANSWERED;
+	if (state == WRITTEN)
+		return;
+	ch.tid++;
+	nobody.key ^= 1;
+	if (state == ANSWERED && client) {
+		read_frames(&ch.peer, 10, 0, half);
+		frames(half / SEGMENT, what);
+		read_frames(&ch.peer, 11, half, TOTAL - half);
+		frames(half / SEGMENT, what);
+		expect_transfer(ch.scq, NHCADV_WC_READ, 10, ch.here.rcxts[0], ch.tid, what);
+	} else if (state == READING && !client) {
+		/* the request does not reach the client's channel */
+		read_frames(&nobody, 12, 0, TOTAL);
+	}
+	meet(++step);
+}
+
+/* End what state_begin() has begun, so that the client may write again. */
+static void state_end(enum state state, const char *what)
+{
+	if (state != READING)
+		return;
+	if (!client) {
+		start(&ch, 13, IBV_SEND_SIGNALED);
+		nhcadv_wr_cancel(ch.dv, ch.here.rcxts[0], ch.tid);
+		verb(ibv_wr_complete(ch.qpx));
+		expect(ch.scq, NHCADV_WC_LOCAL, 13, what);
+	}
+	meet(++step);
+}
+
 static void told(uint32_t why, const char *what)
 {
 	struct nhcadv_channel_info info;
@@ -143,24 +248,44 @@ static void told(uint32_t why, const char *what)
 		die("%s: the channel is in error, reason %u", what, info.reason);
 }
 
-/* Check that the counters rose by `count` in total, for allowed reasons only. */
-static void judged(const struct kind *k, const struct drops *before,
-		   const struct nhcadv_channel_info *was, const char *what)
+/* Wait until no more packets arrive. */
+static struct drops drops_quiet(const struct drops *before)
+{
+	uint64_t last = 0, mark;
+	struct drops now;
+
+	do {
+		mark = last;
+		usleep(QUIET_US);
+		now = drops_now(&ch, before);
+		last = drops_sum(&now);
+	} while (last != mark || !last);
+	return now;
+}
+
+/*
+ * Check that the counters rose by @count in total, for allowed reasons only; @lossy: by any number.
+ * Return: number of packets that were dropped.
+ */
+static uint64_t judged(const struct kind *k, const struct drops *before,
+		       const struct nhcadv_channel_info *was, bool lossy, const char *what)
 {
 	struct nhcadv_channel_info info;
-	uint64_t right = 0;
+	uint64_t right = 0, all;
 	struct drops now;
 	int i;
 
 	if (k->lands)
 		wait_count(&ch, was, NHCADV_RECEIVED_PACKETS, NHCADV_RECEIVED_PACKETS, count, what);
-	now = drops_wait(&ch, before, k->lands ? 0 : count, what);
+	now = lossy ? drops_quiet(before) :
+		      drops_wait(&ch, before, k->lands ? 0 : count, what);
+	all = drops_sum(&now);
 	for (i = NHCADV_DROP_FIFO; i < DROPS; i++)
 		if (k->why & 1u << i)
 			right += now.channel[i];
 	if (!k->why && !k->lands)
 		right = now.device[k->device];
-	if (right != (k->lands ? 0 : count))
+	if (right != all)
 		die("%s: dropped for another reason", what);
 	/* some packets may be dropped because the rCxt is busy, but not all of them */
 	if (k->told && !now.channel[k->told])
@@ -171,7 +296,7 @@ static void judged(const struct kind *k, const struct drops *before,
 	if (!k->answers && info.counters[NHCADV_SENT_PACKETS] != was->counters[NHCADV_SENT_PACKETS])
 		die("%s: it was answered", what);
 	if (k->why == CHALLENGED &&
-	    (info.counters[NHCADV_SENT_PACKETS] - was->counters[NHCADV_SENT_PACKETS] != count ||
+	    (info.counters[NHCADV_SENT_PACKETS] - was->counters[NHCADV_SENT_PACKETS] != all ||
 	     info.counters[NHCADV_SENT_BYTES] != was->counters[NHCADV_SENT_BYTES]))
 		die("%s: %" PRIu64 " packets with %" PRIu64 " bytes have left", what,
 		    info.counters[NHCADV_SENT_PACKETS] - was->counters[NHCADV_SENT_PACKETS],
@@ -179,36 +304,55 @@ static void judged(const struct kind *k, const struct drops *before,
 	if (k->lands && !memory_changed(seed, TOTAL))
 		die("%s: it has not been written", what);
 	memory_same(seed, 0, k->lands ? TOTAL : 0, what);
+	return all;
 }
 
-static void one(const struct kind *k, const char *way, uint64_t pvo, const char *name)
-{
-	struct nhcadv_channel_info was = channel_info(&ch);
-	struct drops before;
-	uint64_t token = 0;
-	char what[128];
+static const char *const state_names[] = { "", ", while a read is answered", ", while a read waits" };
 
-	snprintf(what, sizeof(what), "%s%s, %s", name, k->opcodes == READS ? " of a read" : "",
-		 *way ? way : "ICRC");
-	/*
-	 * forge() passes the tid of the last transfer on this rCxt, so make a good transfer first
-	 */
+/*
+ * Send @number packets of a kind.
+ * @opcodes: mask for rcxt_forge
+ * @lossy:   some may be lost
+ * Return: number of packets that were dropped; the client does not know it.
+ */
+static uint64_t some(const struct kind *k, uint32_t opcodes, const char *way, uint64_t pvo,
+		     uint64_t number, bool lossy, const char *what)
+{
+	struct nhcadv_channel_info was;
+	uint64_t token = 0, came = 0;
+	struct drops before;
+
+	/* make a good transfer the last one on this rCxt */
 	goes(what);
 	memory_paint(++seed);
-	/* forged read requests need a token: the attacker gets one for its own address */
-	if (client && k->opcodes == READS)
+	state_begin(k->state, what);
+	/* forged requests need a token: the attacker gets one for its own address */
+	if (client && opcodes & (READS | FRAMES_REQUEST) && k->state != READING)
 		token = forge("-X", 0, way, pvo, 1, 0, "# token %" SCNu64);
 	meet(++step);
 	was = channel_info(&ch);
 	before = drops_now(&ch, NULL);
 	meet(++step);
 	if (client)
-		ch.tid = forge(k->name, k->opcodes, way, pvo, count, token, "# tid %" SCNu64);
+		ch.tid = forge(k->name, opcodes, way, pvo, number, token, "# tid %" SCNu64);
 	else
-		judged(k, &before, &was, what);
+		came = judged(k, &before, &was, lossy, what);
 	meet(++step);
 	expect_nothing(ch.scq, 0, what);
 	expect_nothing(ch.rcq, 0, what);
+	state_end(k->state, what);
+	return came;
+}
+
+static void one(const struct kind *k, const char *way, uint64_t pvo, const char *name)
+{
+	char what[128];
+
+	snprintf(what, sizeof(what), "%s%s%s, %s", name,
+		 k->opcodes == READS ? " of a read" :
+		 k->opcodes == FRAMES_REQUEST && !k->state ? " of a half-receive read" : "",
+		 state_names[k->state], *way ? way : "ICRC");
+	some(k, k->opcodes, way, pvo, count, false, what);
 	if (client)
 		ktap_ok("%s: %s", what, k->lands ? "a control" : "no byte written");
 }
@@ -273,16 +417,78 @@ static void millions(uint64_t wanted)
 	}
 }
 
+/* ---- millions of packets of half transfers ---- */
+
+/* Opcodes of half transfers that a kind of rcxt_forge exists for */
+static uint32_t half_opcodes(const struct kind *k)
+{
+	static const struct {
+		const char *name;
+		uint32_t opcodes;
+	} all[] = {
+		{ "good", 0 }, { "random-rxeth", 0 }, { "unvouched", FRAMES_REQUEST },
+		{ "unasked", FRAMES_DATA | FRAMES_CHALLENGE },
+	};
+	int i;
+
+	for (i = 0; i < COUNT(all); i++)
+		if (!strcmp(k->name, all[i].name))
+			return all[i].opcodes;
+	return (k->opcodes ?: HALF) & HALF;
+}
+
+/* Send packets of an opcode, of each kind, until @wanted have arrived. */
+static void half_opcode(uint32_t opcode, uint32_t number, uint64_t wanted)
+{
+	uint64_t came, sum = 0, all = 0, share;
+	int i, fitting = 0;
+	char what[128];
+
+	for (i = 0; i < COUNT(kinds); i++)
+		fitting += !!(half_opcodes(&kinds[i]) & opcode);
+	share = wanted / fitting + 1;
+	for (i = 0; i < COUNT(kinds); i++) {
+		if (!(half_opcodes(&kinds[i]) & opcode))
+			continue;
+		snprintf(what, sizeof(what), "%s of opcode %#x%s", kinds[i].name, number,
+			 state_names[kinds[i].state]);
+		for (came = 0; came < share; ) {
+			sum = some(&kinds[i], opcode, "-b -g 16", ch.there.pvo, CHUNK, true, what);
+			if (client)
+				hear(&sum, sizeof(sum));
+			else
+				tell(&sum, sizeof(sum));
+			came += sum;
+		}
+		all += came;
+		if (client)
+			ktap_ok("%s: no byte written, no frame, no completion", what);
+		else
+			printf("# %s: %" PRIu64 " dropped\n", what, came);
+	}
+	if (client)
+		printf("# %" PRIu64 " packets of opcode %#x were dropped\n", all, number);
+}
+
+static void half_millions(uint64_t wanted)
+{
+	static const uint32_t numbers[] = { 0xcc, 0xcd, 0xce, 0xcf, 0xde };
+	int i;
+
+	for (i = 0; i < COUNT(numbers); i++)
+		half_opcode(HALF_WRITE << i, numbers[i], wanted);
+}
+
 int main(int argc, char **argv)
 {
-	uint64_t random = 0;
+	uint64_t random = 0, half = 0;
 	int letter, i, way;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	program = "channel_forged";
 	job = 4711;
 	others = 815;
-	while ((letter = getopt(argc, argv, "d:g:p:c:r:")) != -1)
+	while ((letter = getopt(argc, argv, "d:g:p:c:r:h:")) != -1)
 		switch (letter) {
 		case 'c':
 			count = atoi(optarg);
@@ -290,11 +496,14 @@ int main(int argc, char **argv)
 		case 'r':
 			random = atof(optarg) * 1000000;
 			break;
+		case 'h':
+			half = atof(optarg) * 1000000;
+			break;
 		default:
 			if (peer_option(letter))
 				break;
 			fputs("usage: channel_forged [-d DEVICE] [-g GID-INDEX] [-p TCP-PORT] [-c COUNT]\n"
-			      "                      [-r MILLIONS] [HOST]\n", stderr);
+			      "                      [-r MILLIONS] [-h MILLIONS] [HOST]\n", stderr);
 			return 2;
 		}
 	peer_host = argv[optind];
@@ -324,7 +533,9 @@ int main(int argc, char **argv)
 
 	if (random)
 		millions(random);
-	for (way = 0; !random && way < COUNT(ways); way++) {
+	if (half)
+		half_millions(half);
+	for (way = 0; !random && !half && way < COUNT(ways); way++) {
 		for (i = 0; i < COUNT(kinds); i++)
 			one(&kinds[i], ways[way], ch.there.pvo, kinds[i].name);
 		others_memory(ways[way]);

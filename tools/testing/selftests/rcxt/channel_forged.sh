@@ -7,6 +7,8 @@
 # tier debug: long
 # lab long: --nodes 2 --timeout 3600 --env MILLIONS=10
 # tier long: long
+# lab half: --nodes 2 --timeout 3600 --env HALF=1
+# tier half: long
 # lab uml: --machine uml --nodes 2 --timeout 3600 --env MILLIONS=10
 # tier uml: long
 
@@ -18,9 +20,9 @@ echo 1 > "/sys/class/net/$NETDEV/napi_defer_hard_irqs"
 echo 1000000 > "/sys/class/net/$NETDEV/gro_flush_timeout"
 
 before=$(resources "$RDMA_DEV")
-command="channel_forged -d $RDMA_DEV -g $(gid_index) -p 18820 -c ${COUNT:-500} -r ${MILLIONS:-0}"
+command="channel_forged -d $RDMA_DEV -g $(gid_index) -p 18820 -c ${COUNT:-500} -r ${MILLIONS:-0} -h ${HALF:-0}"
 SHOWN_LINES=5
-pair "forged packets" "$command" "$command $IP_1" $((MILLIONS ? 3000 : COUNT ? 900 : 200))
+pair "forged packets" "$command" "$command $IP_1" $((MILLIONS || HALF ? 3000 : COUNT ? 900 : 200))
 if [ "$NODE" = "$NODES" ]; then
 	report_file "$LIB_TMP/client"
 else

@@ -31,6 +31,8 @@ def pvo_parts(pvo):
 
 
 def in_region(packet):
+    if packet.opcode in rcxt.TO_FRAMES:
+        return packet.pvo == packet.offset
     size = packet.length if packet.opcode == rcxt.WRITE else packet.total
     begin = packet.pvo - PVO
     return 0 <= begin and begin + size <= REGION
@@ -52,6 +54,23 @@ def only(*fields):
         return len(wrong) == 1 and wrong[0] in fields and \
             (packet.opcode == rcxt.PACKET or in_region(packet))
     return judge
+
+
+def same_transfer(packet):
+    """All values of the template are right: only the state of the rCxt can refuse the packet."""
+    return not wrong_fields(packet) and in_region(packet) and (packet.total, packet.segment) == (TOTAL, SEGMENT)
+
+
+def number_wrong(packet):
+    """The number is that of the latest request (0), or an earlier one; in a challenge it is another one."""
+    return same_transfer(packet) and (packet.number == 0) == (packet.opcode == rcxt.FRAMES_REQUEST)
+
+
+def sizes_wrong(packet):
+    """One of total, segment and the PVO of a request differs; the number of a request is higher."""
+    wrong = (packet.total != TOTAL) + (packet.segment != SEGMENT) + \
+        (packet.opcode == rcxt.FRAMES_REQUEST and packet.pvo != PVO)
+    return wrong == 1 and not wrong_fields(packet) and (packet.number > 0) == (packet.opcode == rcxt.FRAMES_REQUEST)
 
 
 def channel_key_wrong(packet):
@@ -81,8 +100,11 @@ KINDS = {
     "pvo-key": pvo_wrong(0),
     "pvo-table": pvo_wrong(1),
     "pvo-range": pvo_wrong(2),
-    "unvouched": lambda packet: packet.opcode == rcxt.READ_REQUEST and packet.tid > TID and
+    "unvouched": lambda packet: packet.opcode in (rcxt.READ_REQUEST, rcxt.FRAMES_REQUEST) and packet.tid > TID and
     in_region(packet) and packet.key == KEY,
+    "repeated": same_transfer,
+    "number": number_wrong,
+    "sizes": sizes_wrong,
     "lengths": None,
     "random-rxeth": lambda packet: packet.key != KEY and packet.job != JOB,
     "random-bytes": None,

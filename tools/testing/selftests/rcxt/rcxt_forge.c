@@ -32,16 +32,26 @@
 #define STICKY		16	/* consecutive packets of one opcode, which may be a batch */
 #define CAPS_NO_ICRC	0x0d	/* capability bits of a packet of nhca that has no ICRC */
 
-enum code { PACKET, WRITE, READ_REQUEST, READ_DATA, NOTICE, PROBE, STATUS, FENCE, CODES };
+enum code { PACKET, WRITE, READ_REQUEST, READ_DATA, NOTICE, PROBE, STATUS, FENCE, HALF_WRITE,
+	    HALF_REQUEST, FRAMES_REQUEST, FRAMES_DATA, FRAMES_CHALLENGE, CODES };
 
-#define FIRST_CODE	0xc0
+static const uint8_t opcode_of[CODES] = {
+	0xc0, 0xc1, 0xc2, 0xc3, 0xc4, 0xc5, 0xc6, 0xc7, 0xcc, 0xcd, 0xce, 0xcf, 0xde,
+};
+
 #define READ_CHALLENGE	0xd2
+#define MAX_FRAME	1984
 #define C(code)		(1u << (code))
 #define ANY		(C(CODES) - 1)
 #define OF_RCXT		(ANY & ~C(PACKET))
+#define TO_FRAMES	(C(HALF_WRITE) | C(FRAMES_DATA))
+#define OF_FRAMES	(C(FRAMES_REQUEST) | C(FRAMES_CHALLENGE))
+#define OF_HALF		(TO_FRAMES | OF_FRAMES | C(HALF_REQUEST))
+#define OF_READS	(C(READ_REQUEST) | C(FRAMES_REQUEST))
 
 enum kind { GOOD, CHANNEL_KEY, JOB, RCXT_INDEX, RCXT_KEY, TID, UNASKED, PVO_KEY, PVO_TABLE,
-	    PVO_RANGE, UNVOUCHED, LENGTHS, RANDOM_RXETH, RANDOM_BYTES, KINDS };
+	    PVO_RANGE, UNVOUCHED, REPEATED, NUMBER, SIZES, LENGTHS, RANDOM_RXETH, RANDOM_BYTES,
+	    KINDS };
 
 /* Name of each kind, and the opcodes that it applies to */
 static const struct {
@@ -53,13 +63,16 @@ static const struct {
 	[JOB] = { "job", ANY },
 	[RCXT_INDEX] = { "rcxt-index", OF_RCXT },
 	[RCXT_KEY] = { "rcxt-key", OF_RCXT },
-	[TID] = { "tid", C(WRITE) | C(READ_REQUEST) | C(READ_DATA) | C(FENCE) },
-	[UNASKED] = { "unasked", C(READ_DATA) | C(NOTICE) },
-	[PVO_KEY] = { "pvo-key", C(WRITE) | C(READ_REQUEST) },
-	[PVO_TABLE] = { "pvo-table", C(WRITE) | C(READ_REQUEST) },
-	[PVO_RANGE] = { "pvo-range", C(WRITE) | C(READ_REQUEST) },
-	[UNVOUCHED] = { "unvouched", C(READ_REQUEST) },
-	[LENGTHS] = { "lengths", C(WRITE) },
+	[TID] = { "tid", C(WRITE) | C(READ_REQUEST) | C(READ_DATA) | C(FENCE) | OF_HALF },
+	[UNASKED] = { "unasked", C(READ_DATA) | C(NOTICE) | C(FRAMES_DATA) | C(FRAMES_CHALLENGE) },
+	[PVO_KEY] = { "pvo-key", C(WRITE) | OF_READS },
+	[PVO_TABLE] = { "pvo-table", C(WRITE) | OF_READS },
+	[PVO_RANGE] = { "pvo-range", C(WRITE) | OF_READS },
+	[UNVOUCHED] = { "unvouched", OF_READS },
+	[REPEATED] = { "repeated", C(WRITE) | C(READ_REQUEST) | C(READ_DATA) | C(NOTICE) | OF_HALF },
+	[NUMBER] = { "number", OF_FRAMES },
+	[SIZES] = { "sizes", OF_FRAMES | TO_FRAMES },
+	[LENGTHS] = { "lengths", C(WRITE) | OF_HALF },
 	[RANDOM_RXETH] = { "random-rxeth", ANY },
 	[RANDOM_BYTES] = { "random-bytes", ANY },
 };
@@ -72,6 +85,7 @@ struct packet {
 	uint32_t offset, length, payload;
 	uint32_t notify, src_channel, src_key, src_rcxt, src_rcxt_key;
 	uint64_t cookie, behind, token;
+	uint32_t part, number;
 	unsigned int pad;
 };
 
@@ -168,7 +182,18 @@ static void fill(struct packet *x, enum code code)
 		x->length = x->total - x->offset < x->segment ? x->total - x->offset : x->segment;
 		x->pvo += x->offset;
 		break;
+	case HALF_WRITE:
+	case FRAMES_DATA:
+		x->offset = below(packets) * x->segment;
+		x->length = x->total - x->offset < x->segment ? x->total - x->offset : x->segment;
+		x->pvo = x->offset;
+		break;
+	case FRAMES_REQUEST:
+	case FRAMES_CHALLENGE:
+		x->part = x->total;
+		break;
 	case READ_REQUEST:
+	case HALF_REQUEST:
 		x->behind = rnd();
 		break;
 	case PROBE:
@@ -216,8 +241,9 @@ static uint64_t beyond(uint32_t length)
 static void misfit(struct packet *x)
 {
 	uint32_t packets = (x->total - 1) / x->segment + 1;
+	bool frame = C(x->code) & TO_FRAMES;
 
-	switch (below(8)) {
+	switch (below(frame ? 10 : 8)) {
 	case 0:
 		x->length = wrong(x->length, 16);
 		break;
@@ -234,7 +260,7 @@ static void misfit(struct packet *x)
 		break;
 	case 4:
 		x->offset = (packets + below(1 << 16)) * x->segment;
-		x->pvo = template.pvo + x->offset;
+		x->pvo = frame ? x->offset : template.pvo + x->offset;
 		break;
 	case 5:
 		x->payload = below(MAX_PAYLOAD / 4) * 4;
@@ -248,11 +274,88 @@ static void misfit(struct packet *x)
 		x->payload = x->length;
 		x->pad = -x->payload & 3;
 		break;
-	default:
+	case 7:
 		x->segment = 64;
 		x->total = 64 * MAX_PACKETS + 1 + below(MAX_TRANSFER - 64 * MAX_PACKETS);
 		x->offset = below(MAX_PACKETS) * 64;
 		break;
+	case 8:
+		/* a packet that a frame has room for, in a transfer whose packets may not fit */
+		x->segment = MAX_FRAME + 4 + 4 * below(1000);
+		x->total = x->length;
+		x->offset = 0;
+		x->pvo = 0;
+		break;
+	default:
+		x->pvo = below(2) ? template.pvo + x->offset : wrong(x->offset, 24);
+	}
+}
+
+/* The same for a request or challenge of a half transfer. */
+static void misfit_request(struct packet *x)
+{
+	switch (below(C(x->code) & OF_FRAMES ? 9 : 5)) {
+	case 0:
+		x->total = MAX_TRANSFER + 1 + below(~0u - MAX_TRANSFER);
+		x->segment = MAX_FRAME;
+		x->part = x->total;
+		break;
+	case 1:
+		x->segment = below(2) ? below(64) : x->segment + 1 + below(3);
+		break;
+	case 2:
+		x->offset = below(2) ? 1 + below(x->segment - 1) :
+				       x->total + below(1 << 16) * x->segment;
+		if (C(x->code) & OF_FRAMES && x->offset < x->total)
+			x->part = x->total - x->offset;
+		break;
+	case 3:
+		x->length = 1 + below(0xffff);
+		break;
+	case 4:
+		x->payload = 4 + below(50) * 4;
+		x->length = below(2) * x->payload;
+		break;
+	case 5:
+		x->part = 0;
+		break;
+	case 6:
+		x->part = x->total + 1 + below(~0u - x->total);
+		break;
+	case 7:
+		x->part = x->segment * below(x->total / x->segment) + 1 + below(x->segment - 1);
+		if (x->part >= x->total)
+			x->part = 1;
+		break;
+	default:
+		x->segment = MAX_FRAME + 4 + 4 * below(1000);
+	}
+}
+
+/* Make one of these values another valid one: total, segment, the PVO of a request. */
+static void missize(struct packet *x)
+{
+	uint32_t total = x->total, segment = x->segment;
+	int what = below(x->code == FRAMES_REQUEST ? 3 : 2);
+
+	if (what == 2) {
+		x->pvo += 1 + below(64);
+		return;
+	}
+	do
+		if (what)
+			x->total = 1 + below(2 * total);
+		else
+			x->segment = 64 + 4 * below(200);
+	while (x->total == total && x->segment == segment);
+	if (x->offset >= x->total || x->offset % x->segment)
+		x->offset = 0;
+	x->part = x->total;
+	if (C(x->code) & TO_FRAMES) {
+		x->length = x->total - x->offset < x->segment ? x->total - x->offset : x->segment;
+		x->pvo = x->offset;
+		x->payload = x->length;
+		x->pad = -x->payload & 3;
 	}
 }
 
@@ -292,8 +395,21 @@ static void forge(struct packet *x, enum kind kind, enum code code)
 	case PVO_RANGE:
 		x->pvo = beyond(x->length ?: x->total);
 		break;
+	case NUMBER:
+		/* one that the rCxt has accepted, or not that of its own request */
+		x->number = code == FRAMES_REQUEST ? below(template.number + 1) :
+						     wrong(template.number, 32);
+		break;
+	case SIZES:
+		if (code == FRAMES_REQUEST)
+			x->number += 1 + below(1000);
+		missize(x);
+		break;
 	case LENGTHS:
-		misfit(x);
+		if (code == WRITE || C(code) & TO_FRAMES)
+			misfit(x);
+		else
+			misfit_request(x);
 		break;
 	case RANDOM_RXETH:
 		x->key = rnd();
@@ -301,7 +417,8 @@ static void forge(struct packet *x, enum kind kind, enum code code)
 		x->rcxt = below(2) ? below(200000) : rnd();
 		x->rcxt_key = rnd();
 		x->tid = rnd();
-		x->pvo = rnd();
+		if (!(C(code) & TO_FRAMES))
+			x->pvo = rnd();
 		break;
 	default:
 		break;
@@ -343,7 +460,7 @@ static uint8_t *put_bth(uint8_t *p, uint32_t code, const struct packet *x)
 /* Return: bytes from BTH to pad. */
 static size_t encode(const struct packet *x, uint8_t *begin)
 {
-	uint8_t *p = put_bth(begin, FIRST_CODE + x->code, x);
+	uint8_t *p = put_bth(begin, opcode_of[x->code], x);
 
 	p = put32(p, x->key);
 	p = put32(p, x->job);
@@ -359,9 +476,12 @@ static size_t encode(const struct packet *x, uint8_t *begin)
 	p = put32(p, x->src_rcxt);
 	p = put32(p, x->src_rcxt_key);
 	p = put64(p, x->cookie);
-	if (x->code == READ_REQUEST || x->code == STATUS)
+	if (x->code == READ_REQUEST || x->code == HALF_REQUEST || x->code == STATUS)
 		p = put64(p, x->behind);
-	if (x->code == READ_REQUEST || x->code == PROBE || x->code == FENCE)
+	if (C(x->code) & OF_FRAMES)
+		p = put32(put32(p, x->part), x->number);
+	if (x->code == READ_REQUEST || x->code == HALF_REQUEST || x->code == PROBE ||
+	    x->code == FENCE || C(x->code) & OF_FRAMES)
 		p = put64(p, x->token);
 	rnd_fill(p, x->payload);
 	memset(p + x->payload, 0, x->pad);
@@ -373,7 +493,7 @@ static size_t random_bytes(uint8_t *begin)
 	struct packet x = { .qpn = template.qpn, .pad = below(4) };
 	size_t size = 4 * below(64) + (below(8) ? 0 : below(4));
 
-	rnd_fill(put_bth(begin, FIRST_CODE + below(32), &x), size);
+	rnd_fill(put_bth(begin, opcode_of[0] + below(32), &x), size);
 	return BTH + size;
 }
 
@@ -473,7 +593,8 @@ static void usage(void)
 	      "  -g PACKETS          packets of one UDP GSO batch; with -b\n"
 	      "  -x TOKEN            for the address of this host\n"
 	      "  -X                  get a token, and print \"# token TOKEN\"\n"
-	      "  -o MASK             of opcodes: bit 0 packet, 1 write, 2 read request ... (all)\n"
+	      "  -o MASK             of opcodes, bits 0 to 12: c0 to c7, cc to cf, de (all)\n"
+	      "  -N NUMBER           of the latest request of a half-receive read (0)\n"
 	      "  -p PORT -R SEED     source port (any), of the random numbers (1)\n"
 	      "kinds:", stderr);
 	for (kind = 0; kind < KINDS; kind++)
@@ -503,7 +624,7 @@ static bool option(int letter, const char *text)
 		{ 'q', &template.qpn }, { 'j', &template.job },
 		{ 'r', &template.rcxt }, { 'K', &template.rcxt_key }, { 't', &template.tid },
 		{ 'T', &template.total }, { 's', &template.segment }, { 'g', &joined },
-		{ 'p', &port }, { 'o', &opcodes },
+		{ 'p', &port }, { 'o', &opcodes }, { 'N', &template.number },
 	};
 	static const struct {
 		char letter;
@@ -533,7 +654,7 @@ int main(int argc, char **argv)
 	int letter, i;
 	double begun, seconds;
 
-	while ((letter = getopt(argc, argv, "a:q:k:j:r:K:t:v:l:T:s:n:bcg:p:R:o:x:X")) != -1)
+	while ((letter = getopt(argc, argv, "a:q:k:j:r:K:t:v:l:T:s:n:bcg:p:R:o:x:XN:")) != -1)
 		if (letter == 'a')
 			address = optarg;
 		else if (letter == 'b')
