@@ -483,46 +483,28 @@ struct nhcadv_msg_peer {
 
 /**
  * struct nhcadv_msg_ep - an endpoint
- * @lock:          protects all members, and all peers
- * @id:            random number that identifies the endpoint on all hosts
- * @now:           time of the current pass
- * @job:           job id
- * @lanes:         nhcadv_msg_ep_attr.lanes
- * @packets:       nhcadv_msg_ep_attr.packets
- * @queue:         nhcadv_msg_ep_attr.queue
- * @dead:          nhcadv_msg_ep_attr.dead_ms in nanoseconds
- * @num_ports:     number of ports
- * @ports:         a port for each path
- * @contexts:      the open device of each path
- * @peers:         all peers
- * @buckets:       hash table of all peers by id
- * @ready:         peers that the next pass serves
- * @starved:       peers that wait for free slots of send FIFOs, in the order of service
- * @heap:          binary heap of all peers by msg_peer.due; the first entry has the earliest time
- * @num_peers:     number of peers
- * @heap_room:     number of entries that @heap has memory for
- * @mems:          struct msg_mem: registered memory
- * @targets:       struct msg_target: addresses to which the program allows moves
- * @targets_due:   time to try again the targets that a port has not allowed
- * @moves:         number of moves that are not complete
- * @routes:        routes by slot; NULL: the slot is free
- * @num_routes:    number of entries of @routes
- * @next_slot:     the next slot to try for a new route
- * @nonce:         number of the last probe
- * @short_until:   until this time no route acquires rCxts beyond the first few, because a device
- *                 had none for a new peer
- * @sleepers:      number of threads that sleep in nhcadv_msg_wait()
- * @armed:         nhcadv_msg_arm() was called after the last poll
- * @woken:         @wake is readable
- * @epoll:         epoll of @timer, @wake and the events of all ports
- * @timer:         a timerfd
- * @wake:          an eventfd, which is readable while sleeping threads have something to do
- * @timer_at:      the time that @timer is set to
- * @done:          ring of completions
- * @done_room:     number of entries of @done
- * @done_first:    index of the oldest completion in @done
- * @done_count:    number of completions in @done
- * @done_reserved: number of entries of @done that are reserved for messages that are not complete
+ * @lock:     protects all members, and all peers
+ * @now:      time of the current pass
+ * @dead:     nhcadv_msg_ep_attr.dead_ms in nanoseconds
+ * @peers:    all peers
+ * @buckets:  hash table of all peers by id
+ * @ready:    peers that the next pass serves
+ * @starved:  peers that wait for free slots of send FIFOs, in the order of service
+ * @heap:     binary heap of all peers by msg_peer.due; the first entry has the earliest time
+ * @nonce:    number of the last probe
+ * @short_until: until this time peers acquire no rCxts beyond the first few, because a device had
+ *            none for a new peer
+ * @sleepers: threads that sleep in nhcadv_msg_wait()
+ * @armed:    nhcadv_msg_arm() was called
+ * @wake:     an eventfd that is readable (@woken) while sleeping threads have something to do
+ * @timer:    a timerfd
+ * @timer_at: the time that @timer is set to
+ * @done:     ring of completions, of @done_room entries
+ * @unclosed: memory that could neither be registered on all devices nor be closed
+ * @targets:  targets that the program allows
+ * @targets_due: time to apply the targets that ports lack
+ * @moves:    number of moves that are not complete
+ * @done_reserved: entries of @done that are reserved for messages that are not complete
  */
 struct nhcadv_msg_ep {
 	pthread_mutex_t lock;
@@ -544,6 +526,7 @@ struct nhcadv_msg_ep {
 	uint32_t num_peers;
 	uint32_t heap_room;
 	struct list_head mems;
+	struct list_head unclosed;
 	struct list_head targets;
 	uint64_t targets_due;
 	uint32_t moves;
@@ -625,12 +608,9 @@ void msg_complete(struct msg_peer *peer, enum nhcadv_msg_kind kind, int status, 
  * Return: 0; an errno: a channel was not closed, and may still use memory of the program.
  */
 int msg_ports_close_broken(struct nhcadv_msg_ep *ep);
-
-/**
- * msg_ep_lock - take the lock of the endpoint
- * @ep: the endpoint
- * Context: the caller does not hold the lock.
- */
+/** msg_mems_close - close and free memory in nhcadv_msg_ep.unclosed; Return: 0 or errno */
+int msg_mems_close(struct nhcadv_msg_ep *ep);
+/** msg_ep_lock - take the lock; Context: the caller does not hold it */
 void msg_ep_lock(struct nhcadv_msg_ep *ep);
 
 /**

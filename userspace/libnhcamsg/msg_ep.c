@@ -509,6 +509,7 @@ struct nhcadv_msg_ep *nhcadv_msg_create_ep(const struct nhcadv_msg_ep_attr *attr
 	for (i = 0; i < MSG_BUCKETS; i++)
 		list_head_init(&ep->buckets[i]);
 	list_head_init(&ep->mems);
+	list_head_init(&ep->unclosed);
 	list_head_init(&ep->targets);
 	err = ep_open(ep, attr);
 	if (err) {
@@ -534,6 +535,9 @@ int nhcadv_msg_destroy_ep(struct nhcadv_msg_ep *ep)
 		if (err)
 			return err;
 	}
+	err = msg_mems_close(ep);
+	if (err)
+		return err;
 	ep_free(ep);
 	return 0;
 }

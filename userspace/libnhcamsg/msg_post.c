@@ -28,6 +28,36 @@ static int mem_close(struct msg_mem *mem)
 	return first;
 }
 
+/*
+ * Free memory that could not be registered on all devices.  If a handle cannot be closed, the
+ * program does not know of it: msg_mems_close() tries again.
+ */
+static void mem_abandon(struct msg_mem *mem)
+{
+	if (!mem_close(mem)) {
+		free(mem);
+		return;
+	}
+	msg_ep_lock(mem->ep);
+	list_add_tail(&mem->ep->unclosed, &mem->node);
+	msg_ep_unlock(mem->ep);
+}
+
+int msg_mems_close(struct nhcadv_msg_ep *ep)
+{
+	struct msg_mem *mem;
+	int err;
+
+	while ((mem = list_top(&ep->unclosed, struct msg_mem, node))) {
+		err = mem_close(mem);
+		if (err)
+			return err;
+		list_del(&mem->node);
+		free(mem);
+	}
+	return 0;
+}
+
 /* Return: true if an earlier path has the same device, which then needs no other handle. */
 static bool again(const struct nhcadv_msg_ep *ep, uint32_t path)
 {
@@ -55,8 +85,7 @@ struct nhcadv_msg_mem *nhcadv_msg_reg_mem(struct nhcadv_msg_ep *ep, void *addr, 
 				  port_reg(ep->ports[0], ep->job, addr, length, access);
 		if (!mem->handles[i]) {
 			err = errno;
-			mem_close(mem);
-			free(mem);
+			mem_abandon(mem);
 			errno = err;
 			return NULL;
 		}

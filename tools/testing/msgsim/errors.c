@@ -66,6 +66,35 @@ static struct nhcadv_msg_ep *endpoint(void)
 	return ep;
 }
 
+/*
+ * Memory cannot be registered on the second device, and then not be closed on the first one: the
+ * endpoint is not destroyed as long as the memory is registered.
+ */
+static void reg_mem(uint64_t seed)
+{
+	static uint8_t bytes[4096];
+	struct nhcadv_msg_ep *ep;
+	uint32_t before;
+
+	world_open(seed, &two_paths);
+	before = sim_memories();
+	ep = endpoint();
+	sim.open_err = EMFILE;
+	sim.dereg_err = ENOMEM;
+	if (nhcadv_msg_reg_mem(ep, bytes, sizeof(bytes), IBV_ACCESS_LOCAL_WRITE) || errno != EMFILE)
+		fail("memory is registered on one of two devices");
+	if (sim.dereg_err)
+		fail("the memory on the first device was not closed");
+	sim.dereg_err = ENOMEM;
+	if (nhcadv_msg_destroy_ep(ep) != ENOMEM)
+		fail("an endpoint is destroyed although memory is registered");
+	else if (nhcadv_msg_destroy_ep(ep))
+		fail("an endpoint cannot be destroyed");
+	if (sim_memories() != before)
+		fail("memory is still registered");
+	world_close();
+}
+
 static void destroy_ep(uint64_t seed)
 {
 	struct nhcadv_msg_ep *ep;
@@ -108,6 +137,7 @@ static void close_again(uint64_t seed)
 
 const struct scenario error_cases[] = {
 	{ "a failed deregistration of memory can be repeated", dereg_mem },
+	{ "memory that a failed registration has left is closed with the endpoint", reg_mem },
 	{ "a failed destruction of an endpoint can be repeated", destroy_ep },
 	{ "a failed channel that was not closed is closed later", close_again },
 	{}

@@ -118,6 +118,7 @@ extern struct sim {
 	 * removed, and the kernel has destroyed the object
 	 */
 	int destroy_err, dereg_err;
+	int open_err;		/* errno of the next nhcadv_open_job_mem(), or 0 */
 	/* Hook of a test for bytes that a source reads for a third-party transfer */
 	void (*reads)(const uint8_t *bytes, uint32_t length);
 } sim;
@@ -313,6 +314,8 @@ struct sim_memory {
 	unsigned int access;
 };
 
+/** sim_memories - Return: number of registered regions of all hosts */
+uint32_t sim_memories(void);
 /** sim_memory_at - Return: the bytes at a PVO, or NULL if memory protection refuses the access */
 uint8_t *sim_memory_at(uint32_t host, uint32_t job, uint64_t pvo, uint32_t length,
 		       unsigned int access);

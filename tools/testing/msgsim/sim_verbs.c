@@ -241,6 +241,15 @@ uint8_t *sim_memory_at(uint32_t host, uint32_t job, uint64_t pvo, uint32_t lengt
 	return m->bytes + at;
 }
 
+uint32_t sim_memories(void)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < MEMORIES; i++)
+		n += !!memories[i];
+	return n;
+}
+
 struct nhcadv_job_mem *nhcadv_reg_job_mem(struct ibv_context *context, uint32_t job, void *addr,
 					  size_t length, unsigned int access)
 {
@@ -259,25 +268,30 @@ struct nhcadv_job_mem *nhcadv_reg_job_mem(struct ibv_context *context, uint32_t 
 	return &m->mem;
 }
 
-struct nhcadv_job_mem *nhcadv_open_job_mem(struct ibv_context *context, uint32_t job, uint64_t pvo)
-{
-	struct sim_memory *m = memories[pvo >> 42 & (MEMORIES - 1)];
-
-	if (!m || m->host != to_dev(context)->host || m->mem.job != job || m->mem.pvo != pvo) {
-		errno = ENOENT;
-		return NULL;
-	}
-	m->handles++;
-	return &m->mem;
-}
-
-/* Return: the errno that a test has set, and clear it, so that only one call fails; or 0 */
+/* Return: an errno that a test has set, once */
 static int once(int *err)
 {
 	int now = *err;
 
 	*err = 0;
 	return now;
+}
+
+struct nhcadv_job_mem *nhcadv_open_job_mem(struct ibv_context *context, uint32_t job, uint64_t pvo)
+{
+	struct sim_memory *m = memories[pvo >> 42 & (MEMORIES - 1)];
+	int err = once(&sim.open_err);
+
+	if (err) {
+		errno = err;
+		return NULL;
+	}
+	if (!m || m->host != to_dev(context)->host || m->mem.job != job || m->mem.pvo != pvo) {
+		errno = ENOENT;
+		return NULL;
+	}
+	m->handles++;
+	return &m->mem;
 }
 
 int nhcadv_dereg_job_mem(struct nhcadv_job_mem *mem)
