@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Scenarios: each tests a fault that was once found in the library of reliable messages. */
-#include <endian.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -462,107 +461,6 @@ static void busy_disconnect(uint64_t seed)
 	world_close();
 }
 
-/* ---- forged grants ---- */
-
-/*
- * Offsets in a GRANT, which begins after a header of 72 bytes (Documentation/rcxt.rst, "Reliable
- * messages")
- */
-enum { GRANT_GID, GRANT_KEY = 16, GRANT_QPN = 24, GRANT_SEGMENT = 28, GRANT_VERSION = 32,
-       GRANT_COUNT = 36, GRANT_RCXTS = 48 };
-
-/* What is wrong with a GRANT: the number @value at offset @at, or what forge() does */
-static const struct forgery {
-	const char *name;
-	enum { FORGE_NUMBER, FORGE_GID, FORGE_LENGTH, FORGE_KIND } what;
-	uint32_t at, value;
-} forgeries[] = {
-	{ "segment 0", FORGE_NUMBER, GRANT_SEGMENT, 0 },
-	{ "segment 60", FORGE_NUMBER, GRANT_SEGMENT, 60 },
-	{ "segment 66", FORGE_NUMBER, GRANT_SEGMENT, 66 },
-	{ "segment 65536", FORGE_NUMBER, GRANT_SEGMENT, 65536 },
-	{ "QP number 0", FORGE_NUMBER, GRANT_QPN, 0 },
-	{ "QP number 1", FORGE_NUMBER, GRANT_QPN, 1 },
-	{ "QP number 2^24", FORGE_NUMBER, GRANT_QPN, 1 << 24 },
-	{ "no rCxts, but bytes of some", FORGE_NUMBER, GRANT_COUNT, 0 },
-	{ "more rCxts than bytes", FORGE_NUMBER, GRANT_COUNT, 128 },
-	{ "2^29 rCxts, whose bytes are 0 modulo 2^32", FORGE_NUMBER, GRANT_COUNT, 1 << 29 },
-	{ "a multicast GID", FORGE_NUMBER, GRANT_GID, 0xff000000 },
-	{ "the GID of another node", .what = FORGE_GID },
-	{ "too short", .what = FORGE_LENGTH },
-	{ "a half-receive write, which is no GRANT", .what = FORGE_KIND },
-};
-
-static const struct forgery *forged;
-static uint32_t forge_left;
-static bool forge_worked;		/* node 0 has sent to the channel of a forged GRANT */
-
-/* Forge the first GRANTs of node 1, and look where node 0 sends to. */
-static bool forge(struct sim_packet *p)
-{
-	struct sim_device *device = world.nodes[1].devices[0];
-	struct sim_channel *ch = list_top(&device->channels, struct sim_channel, node);
-	uint8_t *grant = p->data + 72;
-	uint32_t value = htobe32(forged->value);
-
-	if (!memcmp(&p->to, &device->gid, 16))
-		forge_worked |= p->key != ch->key || p->qpn != ch->qpx.qp_base.qp_num;
-	/* an answer of an adapter has no data */
-	if (p->kind != SIM_PACKET || p->length < 72 + GRANT_RCXTS || p->data[1] != 4 ||
-	    memcmp(&p->from, &device->gid, 16) || !forge_left)
-		return false;
-	forge_left--;
-	switch (forged->what) {
-	case FORGE_NUMBER:
-		memcpy(grant + forged->at, &value, sizeof(value));
-		break;
-	case FORGE_GID:
-		memcpy(grant + GRANT_GID, &world.nodes[2].devices[0]->gid, 16);
-		break;
-	case FORGE_LENGTH:
-		p->length = 72 + GRANT_RCXTS - 8;
-		break;
-	case FORGE_KIND:
-		p->kind = SIM_HALF_WRITE;
-		break;
-	}
-	/* If node 0 accepts the GRANT, it sends to another channel, and ignores all valid GRANTs. */
-	grant[GRANT_KEY] ^= 0xff;
-	grant[GRANT_VERSION] = 0x40;
-	return false;
-}
-
-static void forged_grants(uint64_t seed)
-{
-	struct world_attr attr = two;
-	uint32_t i;
-
-	attr.nodes = 3;
-	for (i = 0; i < sizeof(forgeries) / sizeof(forgeries[0]); i++) {
-		forged = &forgeries[i];
-		world_open(seed, &attr);
-		forge_left = 8;
-		forge_worked = false;
-		sim.tap = forge;
-		node_start(&world.nodes[0]);
-		node_start(&world.nodes[1]);
-		node_connect(0, 1);
-		node_connect(1, 0);
-		run_ms(5);
-		post_many(OP_WRITE, 0, 1, 8, 4000);
-		post_many(OP_READ, 0, 1, 8, 4000);
-		if (!run_until_done(5000))
-			fail("GRANTs with %s: messages are not done after valid ones",
-			     forged->name);
-		if (forge_left || forge_worked)
-			fail("GRANTs with %s: %u were sent%s", forged->name, 8 - forge_left,
-			     forge_worked ? ", and one was accepted" : "");
-		world_close();
-		if (world.failed)
-			return;
-	}
-}
-
 /* ---- failover ---- */
 
 static void set_black(uint32_t a, uint32_t b, uint32_t path, bool black)
@@ -727,7 +625,6 @@ const struct scenario cases[] = {
 	{ "a short queue keeps room for the next expected send", short_queue },
 	{ "received sends of an earlier connection can be released", late_release },
 	{ "the disconnect of a busy peer does not stop other peers", busy_disconnect },
-	{ "invalid GRANTs are ignored", forged_grants },
 	{ "writes complete over another path while the target program sleeps", failover_asleep },
 	{ "a write does not complete while a delayed packet refers to its memory", failover_kept },
 	{ "writes complete after one of two devices is removed", failover_removed },

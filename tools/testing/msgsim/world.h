@@ -169,9 +169,10 @@ extern const struct scenario move_cases[];
 /** moves_history - run a random history of moves, writes and reads between three nodes */
 void moves_history(uint64_t seed);
 
-/* ---- errors.c ---- */
+/* ---- errors.c, grants.c ---- */
 
 extern const struct scenario error_cases[];
+extern const struct scenario grant_cases[];
 
 /* ---- cases.c, history.c ---- */
 
