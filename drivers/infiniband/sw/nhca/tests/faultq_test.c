@@ -7,6 +7,7 @@
 #include "../memory/faultq.h"
 #include "../memory/odp.h"
 #include "../user.h"
+#include "threads.h"
 
 #define MMS	40u
 #define EACH	20u	/* work of each address space */
@@ -57,7 +58,7 @@ static void job_add(struct job *j, struct nhca_faultq *q, enum nhca_faultq_kind 
 
 static bool job_ran(struct job *j)
 {
-	return wait_for_completion_timeout(&j->ran, 5 * HZ);
+	return wait_for_completion_timeout(&j->ran, TEST_PATIENCE);
 }
 
 /* Expect that @n workers run work, and that no more workers start. */

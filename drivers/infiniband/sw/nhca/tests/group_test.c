@@ -352,7 +352,7 @@ static void no_rtnl_test(struct kunit *test)
 	rtnl_lock();
 	t = test_thread_start(detach_thread, &done, 0);
 	if (!IS_ERR(t))
-		KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&done, HZ), 0);
+		KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&done, TEST_PATIENCE), 0);
 	rtnl_unlock();
 	KUNIT_ASSERT_FALSE(test, IS_ERR(t));
 	test_thread_stop(t);

@@ -9,6 +9,7 @@
 
 #include "regions.h"
 #include "../memory/odp.h"
+#include "threads.h"
 
 #define ODP_PAGES	1024UL
 #define ODP_SIZE	(ODP_PAGES * PAGE_SIZE)
@@ -196,13 +197,13 @@ static void fault_test(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, fault);
 	KUNIT_EXPECT_FALSE(test, nhca_fault_waiting(fault));
 	KUNIT_EXPECT_EQ(test, ask(&f->key_user, mr->rkey, addr, fault), -EAGAIN);
-	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&done, 10 * HZ), 0);
+	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&done, TEST_PATIENCE), 0);
 	KUNIT_EXPECT_FALSE(test, nhca_fault_waiting(fault));
 	KUNIT_EXPECT_EQ(test, ask(&f->key_user, mr->rkey, addr, fault), 0);
 
 	KUNIT_EXPECT_EQ(test, vm_munmap(addr, PAGE_SIZE), 0);
 	KUNIT_EXPECT_EQ(test, ask(&f->key_user, mr->rkey, addr, fault), -EAGAIN);
-	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&done, 10 * HZ), 0);
+	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&done, TEST_PATIENCE), 0);
 	KUNIT_EXPECT_EQ(test, ask(&f->key_user, mr->rkey, addr, fault), -EACCES);
 	/* the error is reported once: the next request queues another fault */
 	KUNIT_EXPECT_EQ(test, ask(&f->key_user, mr->rkey, addr, fault), -EAGAIN);

@@ -175,6 +175,21 @@ static void fix_no_timer(struct timer_list *t)
 {
 }
 
+/*
+ * Initialize a queue pair whose timers do nothing: only tests run the functions of the timers. On a
+ * busy machine a timer of 20 ms may expire within a test. The timer would run outside the thread of
+ * the test, where no function is replaced.
+ * @rings: of a process; NULL: a QP of the kernel
+ */
+static inline void fix_qp_init(struct kunit *test, struct nhca_qp *qp,
+			       struct ib_qp_init_attr *init, struct nhca_qp_rings *rings)
+{
+	KUNIT_ASSERT_EQ(test, nhca_qp_init(qp, init, rings), 0);
+	timer_setup(&qp->sq.timer, fix_no_timer, 0);
+	if (qp->piggyback)
+		timer_setup(&qp->piggyback->timer, fix_no_timer, 0);
+}
+
 /* Return: a queue pair in RESET with rings of @max_wr entries and CQ @cq. @srq may be NULL. */
 static inline struct nhca_qp *fix_qp_on(struct kunit *test, enum ib_qp_type type,
 					struct ib_srq *srq, struct nhca_cq *cq, u32 max_wr)
@@ -202,15 +217,7 @@ static inline struct nhca_qp *fix_qp_on(struct kunit *test, enum ib_qp_type type
 	qp->ibqp.srq = srq;
 	qp->who.counters = f->dev->counters;
 	mutex_init(&qp->modify);
-	KUNIT_ASSERT_EQ(test, nhca_qp_init(qp, &init, NULL), 0);
-	/*
-	 * Replace the functions of the timers. On a busy machine a timer of 20 ms may expire during
-	 * a test. Its function would run outside the thread of the test, where static stubs have no
-	 * effect: it would call the real nhca_xmit().
-	 */
-	timer_setup(&qp->sq.timer, fix_no_timer, 0);
-	if (qp->piggyback)
-		timer_setup(&qp->piggyback->timer, fix_no_timer, 0);
+	fix_qp_init(test, qp, &init, NULL);
 	return qp;
 }
 

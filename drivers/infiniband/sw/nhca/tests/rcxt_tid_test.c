@@ -10,6 +10,7 @@
 
 #include "../compat.h"
 #include "../rcxt/tid.h"
+#include "threads.h"
 
 #define STEPS		150000
 #define MAX_PACKETS	200
@@ -760,7 +761,7 @@ static void rcxt_tid_maps_refused(struct kunit *test)
 {
 	struct tid_fixture *f = tid_setup(test);
 	struct other *o = kunit_kzalloc(test, sizeof(*o), GFP_KERNEL);
-	unsigned long end = jiffies + HZ;
+	unsigned long begun = jiffies;
 	struct nhca_rcxt_id id;
 	u32 accepted = 0;
 
@@ -780,7 +781,7 @@ static void rcxt_tid_maps_refused(struct kunit *test)
 						&f->pool.map_bytes, MAP_BYTES / 2), 0);
 	hrtimer_setup(&o->timer, other_begins, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
 	hrtimer_start(&o->timer, ns_to_ktime(50 * NSEC_PER_USEC), HRTIMER_MODE_REL_HARD);
-	while (time_before(jiffies, end))
+	while (test_goes_on(begun, HZ, READ_ONCE(o->begun) >= HZ / 4))
 		accepted += !nhca_rcxt_begin_read(&f->pool, f->rc, 1, MANY_PACKETS * 1024, 1024, 0,
 						  BASE, 1);
 	hrtimer_cancel(&o->timer);

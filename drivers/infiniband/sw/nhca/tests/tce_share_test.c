@@ -166,7 +166,7 @@ static struct nhca_gap *slow_alloc(void)
 		allocated++;
 		init_completion(&p->done);
 		p->thread = test_thread_start(probe_thread, p, 0);
-		if (IS_ERR(p->thread) || !wait_for_completion_timeout(&p->done, HZ / 2))
+		if (IS_ERR(p->thread) || !wait_for_completion_timeout(&p->done, TEST_PATIENCE))
 			delayed++;
 	}
 	return kzalloc(128, GFP_KERNEL);

@@ -9,8 +9,13 @@
 #include <linux/sched/task.h>
 
 /*
- * Start a thread. @fn may return before test_thread_stop(), because a reference to the task is
- * held.
+ * The time in jiffies that a test waits for something that must happen. It is long, because a busy
+ * machine may not run the kernel of the tests for seconds.
+ */
+#define TEST_PATIENCE	(60 * HZ)
+
+/*
+ * Start a thread; @fn may return at any time.
  * Return: the thread, for test_thread_stop(); or ERR_PTR.
  */
 static inline struct task_struct *test_thread_start(int (*fn)(void *), void *arg, int cpu)
@@ -42,7 +47,7 @@ static inline void test_thread_stop(struct task_struct *t)
 static inline bool test_goes_on(unsigned long begun, unsigned long time, bool enough)
 {
 	return time_before(jiffies, begun + time) ||
-	       (!enough && time_before(jiffies, begun + 60 * HZ));
+	       (!enough && time_before(jiffies, begun + TEST_PATIENCE));
 }
 
 #endif /* NHCA_TEST_THREADS_H */

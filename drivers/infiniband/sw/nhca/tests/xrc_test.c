@@ -77,7 +77,7 @@ static struct nhca_qp *xrc_qp_of(struct kunit *test, enum ib_qp_type type,
 	} else {
 		qp->xrcd = &xrc->domain;
 	}
-	KUNIT_ASSERT_EQ(test, nhca_qp_init(qp, &init, rings), 0);
+	fix_qp_init(test, qp, &init, rings);
 	return qp;
 }
 
@@ -488,7 +488,8 @@ static void creator_test(struct kunit *test)
 {
 	struct mm_struct *mm = kunit_kzalloc(test, sizeof(*mm), GFP_KERNEL);
 	struct nhca_ucontext *uc = kunit_kzalloc(test, sizeof(*uc), GFP_KERNEL);
-	struct nhca_pageref_owner owner = { .mm = mm };
+	/* the time for waits after the death of the process is over */
+	struct nhca_pageref_owner owner = { .mm = mm, .deadline = jiffies ?: 1 };
 	struct nhca_qp_rings rings = { .rq.uc = uc };
 	struct task_struct *thread;
 	struct nhca_zcopy *z;
@@ -507,7 +508,7 @@ static void creator_test(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, z);
 	thread = test_thread_start(reset_thread, &r, 0);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(thread));
-	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&r.done, 5 * HZ), 0);
+	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&r.done, TEST_PATIENCE), 0);
 	nhca_zcopy_put(z);
 	test_thread_stop(thread);
 	fix_destroy(&r.qp);
