@@ -214,19 +214,19 @@ static void read_test(struct kunit *test)
 	struct qp_fixture *f = test->priv;
 
 	post_read(test, 3 * FIX_MTU + 5);
-	fix_deliver(test, fix_hdr(f->qp, RESP_FIRST, FIX_SQ_PSN), FIX_MTU);
+	fix_packet(test, RESP_FIRST, FIX_SQ_PSN, FIX_MTU);
 	/*
 	 * dropped: a duplicate response, a response of the wrong length, a response that ends the
 	 * READ too early, and a response to an atomic
 	 */
-	fix_deliver(test, fix_hdr(f->qp, RESP_FIRST, FIX_SQ_PSN), FIX_MTU);
-	fix_deliver(test, fix_hdr(f->qp, RESP_MIDDLE, FIX_SQ_PSN + 1), 100);
-	fix_deliver(test, fix_hdr(f->qp, RESP_LAST, FIX_SQ_PSN + 1), FIX_MTU);
-	fix_deliver(test, fix_hdr(f->qp, ATOMIC_ACK, FIX_SQ_PSN + 1), 0);
+	fix_packet(test, RESP_FIRST, FIX_SQ_PSN, FIX_MTU);
+	fix_packet(test, RESP_MIDDLE, FIX_SQ_PSN + 1, 100);
+	fix_packet(test, RESP_LAST, FIX_SQ_PSN + 1, FIX_MTU);
+	fix_packet(test, ATOMIC_ACK, FIX_SQ_PSN + 1, 0);
 	KUNIT_EXPECT_EQ(test, f->qp->sq.una, FIX_SQ_PSN + 1);
-	fix_deliver(test, fix_hdr(f->qp, RESP_MIDDLE, FIX_SQ_PSN + 1), FIX_MTU);
-	fix_deliver(test, fix_hdr(f->qp, RESP_MIDDLE, FIX_SQ_PSN + 2), FIX_MTU);
-	fix_deliver(test, fix_hdr(f->qp, RESP_LAST, FIX_SQ_PSN + 3), 5);
+	fix_packet(test, RESP_MIDDLE, FIX_SQ_PSN + 1, FIX_MTU);
+	fix_packet(test, RESP_MIDDLE, FIX_SQ_PSN + 2, FIX_MTU);
+	fix_packet(test, RESP_LAST, FIX_SQ_PSN + 3, 5);
 	KUNIT_EXPECT_EQ(test, wrong_bytes(test, 3 * FIX_MTU + 5), 0);
 	KUNIT_EXPECT_EQ(test, completions(test, IB_WC_SUCCESS), 1);
 	KUNIT_EXPECT_EQ(test, f->qp->sq.rd_atomic, 0);
@@ -243,18 +243,18 @@ static void implied_nak_test(struct kunit *test)
 	struct sent sent;
 
 	post_read(test, 4 * FIX_MTU);
-	fix_deliver(test, fix_hdr(f->qp, RESP_FIRST, FIX_SQ_PSN), FIX_MTU);
-	fix_deliver(test, fix_hdr(f->qp, RESP_MIDDLE, FIX_SQ_PSN + 2), FIX_MTU);
-	fix_deliver(test, fix_hdr(f->qp, RESP_LAST, FIX_SQ_PSN + 3), FIX_MTU);
+	fix_packet(test, RESP_FIRST, FIX_SQ_PSN, FIX_MTU);
+	fix_packet(test, RESP_MIDDLE, FIX_SQ_PSN + 2, FIX_MTU);
+	fix_packet(test, RESP_LAST, FIX_SQ_PSN + 3, FIX_MTU);
 	KUNIT_ASSERT_EQ(test, fix_sent(f, READ_REQUEST, &sent), 2);
 	KUNIT_EXPECT_EQ(test, sent.hdr.psn, FIX_SQ_PSN + 1);
 	KUNIT_EXPECT_EQ(test, sent.hdr.va, FIX_MTU);
 	KUNIT_EXPECT_EQ(test, sent.hdr.dmalen, 3 * FIX_MTU);
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_IMPLIED_NAK), 2);
-	/* late responses to the first READ request are accepted, so that the READ completes */
-	fix_deliver(test, fix_hdr(f->qp, RESP_MIDDLE, FIX_SQ_PSN + 1), FIX_MTU);
-	fix_deliver(test, fix_hdr(f->qp, RESP_MIDDLE, FIX_SQ_PSN + 2), FIX_MTU);
-	fix_deliver(test, fix_hdr(f->qp, RESP_LAST, FIX_SQ_PSN + 3), FIX_MTU);
+	/* late responses to the first request are accepted */
+	fix_packet(test, RESP_MIDDLE, FIX_SQ_PSN + 1, FIX_MTU);
+	fix_packet(test, RESP_MIDDLE, FIX_SQ_PSN + 2, FIX_MTU);
+	fix_packet(test, RESP_LAST, FIX_SQ_PSN + 3, FIX_MTU);
 	KUNIT_EXPECT_EQ(test, wrong_bytes(test, 4 * FIX_MTU), 0);
 	KUNIT_EXPECT_EQ(test, completions(test, IB_WC_SUCCESS), 1);
 }
@@ -276,7 +276,7 @@ static void read_lost_test(struct kunit *test)
 	answer(test, NHCA_AETH_RNR, FIX_SQ_PSN + 1);
 	answer(test, NHCA_AETH_NAK | NHCA_NAK_PSN_SEQ, FIX_SQ_PSN + 1);
 	KUNIT_EXPECT_EQ(test, completions(test, IB_WC_SUCCESS), 0);
-	fix_deliver(test, fix_hdr(f->qp, RESP_ONLY, FIX_SQ_PSN), 10);
+	fix_packet(test, RESP_ONLY, FIX_SQ_PSN, 10);
 	answer(test, NHCA_AETH_ACK, FIX_SQ_PSN + 1);
 	KUNIT_EXPECT_EQ(test, completions(test, IB_WC_SUCCESS), 2);
 	again(test);
@@ -294,7 +294,7 @@ static void read_fault_test(struct kunit *test)
 	post_read(test, 10);
 	nhca_mr_free(f->mr);
 	f->mr = NULL;
-	fix_deliver(test, fix_hdr(f->qp, RESP_ONLY, FIX_SQ_PSN), 10);
+	fix_packet(test, RESP_ONLY, FIX_SQ_PSN, 10);
 	KUNIT_EXPECT_EQ(test, completions(test, IB_WC_LOC_PROT_ERR), 1);
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_LOCAL_PROT_ERR), 1);
 }
@@ -308,12 +308,12 @@ static void read_batch_test(struct kunit *test)
 	struct nhca_hdr h;
 
 	post_read(test, 4 * FIX_MTU);
-	fix_deliver(test, fix_hdr(f->qp, RESP_FIRST, FIX_SQ_PSN), FIX_MTU);
+	fix_packet(test, RESP_FIRST, FIX_SQ_PSN, FIX_MTU);
 	h = fix_hdr(f->qp, RESP_MIDDLE, FIX_SQ_PSN + 1);
 	h.caps = NHCA_CAP_PRESENT | NHCA_CAP_CONFIRMED | NHCA_CAP_NO_ICRC_OK | NHCA_CAP_NO_ICRC;
 	fix_deliver_batch(test, h, FIX_MTU, 2);
 	KUNIT_EXPECT_EQ(test, f->qp->sq.una, FIX_SQ_PSN + 3);
-	fix_deliver(test, fix_hdr(f->qp, RESP_LAST, FIX_SQ_PSN + 3), FIX_MTU);
+	fix_packet(test, RESP_LAST, FIX_SQ_PSN + 3, FIX_MTU);
 	KUNIT_EXPECT_EQ(test, wrong_bytes(test, 4 * FIX_MTU), 0);
 	KUNIT_EXPECT_EQ(test, completions(test, IB_WC_SUCCESS), 1);
 }
@@ -330,7 +330,7 @@ static void atomic_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->qp->sq.rd_atomic, 1);
 	h.orig = 0x1122334455667788;
 	/* a READ response does not answer an atomic */
-	fix_deliver(test, fix_hdr(f->qp, RESP_ONLY, FIX_SQ_PSN), 8);
+	fix_packet(test, RESP_ONLY, FIX_SQ_PSN, 8);
 	KUNIT_EXPECT_EQ(test, *result, 0);
 	fix_deliver(test, h, 0);
 	KUNIT_EXPECT_EQ(test, *result, 0x1122334455667788);

@@ -186,7 +186,7 @@ static void gap_test(struct kunit *test)
 
 	for (i = 0; i < 3; i++) {
 		fix_post_recv(test, &f->qp->rq.wq, f->mr, 0, 100);
-		fix_deliver(test, fix_hdr(f->qp, SEND_ONLY, FIX_RQ_PSN + 1 + i), 10);
+		fix_packet(test, SEND_ONLY, FIX_RQ_PSN + 1 + i, 10);
 	}
 	KUNIT_ASSERT_EQ(test, fix_sent(f, ACK, &sent), 1);
 	KUNIT_EXPECT_EQ(test, sent.hdr.syndrome, NHCA_AETH_NAK | NHCA_NAK_PSN_SEQ);
@@ -196,7 +196,7 @@ static void gap_test(struct kunit *test)
 	fix_deliver(test, h, 10);
 	KUNIT_ASSERT_EQ(test, fix_sent(f, ACK, &sent), 2);
 	KUNIT_EXPECT_EQ(test, sent.hdr.syndrome, NHCA_AETH_ACK | NHCA_AETH_NO_CREDIT);
-	fix_deliver(test, fix_hdr(f->qp, SEND_ONLY, FIX_RQ_PSN + 2), 10);
+	fix_packet(test, SEND_ONLY, FIX_RQ_PSN + 2, 10);
 	KUNIT_EXPECT_EQ(test, fix_sent(f, ACK, NULL), 3);
 }
 

@@ -244,7 +244,7 @@ static void order_test(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, opens(f->qp, mr->rkey, mr->iova));
 	expect_idle(test);
 	KUNIT_EXPECT_EQ(test, fix_sent(f, SEND_ONLY, NULL), 1);
-	fix_deliver(test, fix_hdr(f->qp, ACK, FIX_SQ_PSN), 0);
+	fix_packet(test, ACK, FIX_SQ_PSN, 0);
 	expect_done(test, 0, IB_WC_SEND, IB_WC_SUCCESS);
 	expect_done(test, 21, IB_WC_REG_MR, IB_WC_SUCCESS);
 	expect_done(test, 22, IB_WC_LOCAL_INV, IB_WC_SUCCESS);
@@ -265,7 +265,7 @@ static void late_error_test(struct kunit *test)
 	fix_post_send(test, f->qp, f->mr, 1, 10, IB_SEND_SIGNALED);
 	expect_idle(test);
 	KUNIT_EXPECT_EQ(test, f->qp->state, IB_QPS_RTS);
-	fix_deliver(test, fix_hdr(f->qp, ACK, FIX_SQ_PSN), 0);
+	fix_packet(test, ACK, FIX_SQ_PSN, 0);
 	expect_done(test, 0, IB_WC_SEND, IB_WC_SUCCESS);
 	expect_done(test, 31, IB_WC_LOCAL_INV, IB_WC_MW_BIND_ERR);
 	expect_done(test, 1, IB_WC_SEND, IB_WC_WR_FLUSH_ERR);

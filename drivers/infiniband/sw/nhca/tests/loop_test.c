@@ -320,7 +320,7 @@ static void expect_packet(struct kunit *test, u8 opcode)
 	KUNIT_ASSERT_EQ(test, fix_sent(f, opcode, &sent), 1);
 	KUNIT_EXPECT_NULL(test, memchr_inv(at(HALF), 0, HALF));
 	KUNIT_EXPECT_NULL(test, f->qp->sq.loop);
-	fix_deliver(test, fix_hdr(f->qp, ACK, sent.hdr.psn), 0);
+	fix_packet(test, ACK, sent.hdr.psn, 0);
 	expect_done(test, f->cq, 0, IB_WC_SUCCESS);
 	loop->peer->rq.psn = f->qp->sq.nxt;
 	f->qp->peer = HERE | NHCA_PEER_SAME_HOST;
@@ -341,7 +341,7 @@ static void in_flight_test(struct kunit *test)
 	f->dev->port_state = IB_PORT_ACTIVE;
 	post(test, IB_WR_RDMA_WRITE, 0, 100, HALF);
 	KUNIT_EXPECT_EQ(test, fix_sent(f, OP(WRITE_ONLY), NULL), 2);
-	fix_deliver(test, fix_hdr(f->qp, ACK, FIX_SQ_PSN + 1), 0);
+	fix_packet(test, ACK, FIX_SQ_PSN + 1, 0);
 	expect_done(test, f->cq, 0, IB_WC_SUCCESS);
 	expect_done(test, f->cq, 0, IB_WC_SUCCESS);
 	KUNIT_EXPECT_NULL(test, memchr_inv(at(HALF), 0, HALF));

@@ -489,6 +489,15 @@ void fix_deliver(struct kunit *test, struct nhca_hdr h, u32 payload)
 	fix_deliver_batch(test, h, payload, 1);
 }
 
+/* Deliver a packet to the fixture's QP, with headers of fix_hdr(). */
+static noinline_for_stack __maybe_unused
+void fix_packet(struct kunit *test, u8 opcode, u32 psn, u32 payload)
+{
+	struct qp_fixture *f = test->priv;
+
+	fix_deliver_batch(test, fix_hdr(f->qp, opcode, psn), payload, 1);
+}
+
 /* ---- actions of the consumer ---- */
 
 /* Post a receive of @len bytes at @addr of @mr. */

@@ -48,7 +48,7 @@ static void plain_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sent.hdr.psn, FIX_SQ_PSN);
 	KUNIT_EXPECT_TRUE(test, sent.hdr.ackreq);
 	KUNIT_EXPECT_FALSE(test, fix_poll(f->cq, &cqe));
-	fix_deliver(test, fix_hdr(f->qp, ACK, FIX_SQ_PSN), 0);
+	fix_packet(test, ACK, FIX_SQ_PSN, 0);
 	KUNIT_ASSERT_TRUE(test, fix_poll(f->cq, &cqe));
 	KUNIT_EXPECT_EQ(test, cqe.status, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, cqe.opcode, IB_WC_SEND);
@@ -107,7 +107,7 @@ static void flushed_buffer_test(struct kunit *test)
 	u32 i;
 
 	fix_post_recv(test, &f->qp->rq.wq, f->mr, 0, 4 * FIX_MTU);
-	fix_deliver(test, fix_hdr(f->qp, SEND_FIRST, FIX_RQ_PSN), FIX_MTU);
+	fix_packet(test, SEND_FIRST, FIX_RQ_PSN, FIX_MTU);
 	h = fix_hdr(f->qp, SEND_MIDDLE, FIX_RQ_PSN + 1);
 	h.caps = HERE | NHCA_CAP_NO_ICRC;
 	fix_deliver(test, h, FIX_MTU);
@@ -137,7 +137,7 @@ static void old_batch_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, *page_byte(f, 0), 0);
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_RX_BAD_STATE), 1);
 	/* the new connection works */
-	fix_deliver(test, fix_hdr(f->qp, SEND_ONLY, FIX_RQ_PSN), 10);
+	fix_packet(test, SEND_ONLY, FIX_RQ_PSN, 10);
 	KUNIT_EXPECT_EQ(test, f->qp->rq.psn, FIX_RQ_PSN + 1);
 }
 
@@ -149,7 +149,7 @@ static void old_ack_test(struct kunit *test)
 
 	fix_post_send(test, f->qp, f->mr, 0, 10, IB_SEND_SIGNALED);
 	race(test, to_new_connection);
-	fix_deliver(test, fix_hdr(f->qp, ACK, FIX_SQ_PSN), 0);
+	fix_packet(test, ACK, FIX_SQ_PSN, 0);
 	KUNIT_EXPECT_FALSE(test, fix_poll(f->cq, &cqe));
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_RX_BAD_STATE), 1);
 }
@@ -305,7 +305,7 @@ static void closed_key_test(struct kunit *test)
 	local_bh_enable();
 	KUNIT_EXPECT_EQ(test, fix_sent(f, WRITE_ONLY, NULL), 2);
 	KUNIT_EXPECT_EQ(test, f->qp->state, IB_QPS_RTS);
-	fix_deliver(test, fix_hdr(f->qp, ACK, FIX_SQ_PSN), 0);
+	fix_packet(test, ACK, FIX_SQ_PSN, 0);
 	KUNIT_EXPECT_EQ(test, sq->una, FIX_SQ_PSN + 1);
 	KUNIT_EXPECT_TRUE(test, list_empty(&sq->inflight));
 	KUNIT_EXPECT_FALSE(test, fix_poll(f->cq, &cqe));

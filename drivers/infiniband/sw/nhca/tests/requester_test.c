@@ -125,7 +125,7 @@ static void fail_later_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fix_sent(f, SEND_ONLY, &sent), 2);
 	KUNIT_EXPECT_EQ(test, sent.hdr.psn, FIX_SQ_PSN);
 	KUNIT_EXPECT_TRUE(test, sent.hdr.ackreq);
-	fix_deliver(test, fix_hdr(f->qp, ACK, FIX_SQ_PSN), 0);
+	fix_packet(test, ACK, FIX_SQ_PSN, 0);
 	KUNIT_ASSERT_TRUE(test, fix_poll(f->cq, &cqe));
 	KUNIT_EXPECT_EQ(test, cqe.status, IB_WC_LOC_PROT_ERR);
 	KUNIT_EXPECT_EQ(test, cqe.wr_id, PAGE_SIZE);
@@ -164,7 +164,7 @@ static void unsent_ackreq_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sent.hdr.psn, FIX_SQ_PSN + 1);
 	KUNIT_EXPECT_TRUE(test, sent.hdr.ackreq);
 	KUNIT_EXPECT_FALSE(test, sq->ackreq_pending);
-	fix_deliver(test, fix_hdr(f->qp, ACK, FIX_SQ_PSN + 1), 0);
+	fix_packet(test, ACK, FIX_SQ_PSN + 1, 0);
 	KUNIT_EXPECT_TRUE(test, fix_poll(f->cq, &cqe));
 	KUNIT_EXPECT_FALSE(test, fix_poll(f->cq, &cqe));
 	KUNIT_EXPECT_TRUE(test, list_empty(&sq->inflight));
@@ -363,7 +363,7 @@ static void rd_atomic_test(struct kunit *test)
 				0);
 	nhca_send_doorbell(f->qp);
 	KUNIT_EXPECT_EQ(test, fix_sent(f, READ_REQUEST, NULL), 4);
-	fix_deliver(test, fix_hdr(f->qp, NHCA_SVC_RC | NHCA_OP_READ_RESP_ONLY, FIX_SQ_PSN), 10);
+	fix_packet(test, NHCA_SVC_RC | NHCA_OP_READ_RESP_ONLY, FIX_SQ_PSN, 10);
 	KUNIT_EXPECT_EQ(test, fix_sent(f, READ_REQUEST, NULL), 5);
 
 	fix_state(test, f->qp, IB_QPS_RESET);
@@ -386,7 +386,7 @@ static void inline_read_test(struct kunit *test)
 	nhca_send_doorbell(f->qp);
 	KUNIT_ASSERT_EQ(test, fix_sent(f, READ_REQUEST, &sent), 1);
 	KUNIT_EXPECT_EQ(test, sent.hdr.dmalen, 10);
-	fix_deliver(test, fix_hdr(f->qp, NHCA_SVC_RC | NHCA_OP_READ_RESP_ONLY, FIX_SQ_PSN), 10);
+	fix_packet(test, NHCA_SVC_RC | NHCA_OP_READ_RESP_ONLY, FIX_SQ_PSN, 10);
 	KUNIT_EXPECT_TRUE(test, list_empty(&f->qp->sq.inflight));
 	KUNIT_EXPECT_EQ(test, f->qp->state, IB_QPS_RTS);
 }
@@ -479,7 +479,7 @@ static void drain_ackreq_test(struct kunit *test)
 	fix_post_send(test, f->qp, f->mr, 0, 10, 0);
 	KUNIT_EXPECT_EQ(test, f->nsent, 2);
 	KUNIT_EXPECT_TRUE(test, f->qp->sq.draining);
-	fix_deliver(test, fix_hdr(f->qp, ACK, FIX_SQ_PSN), 0);
+	fix_packet(test, ACK, FIX_SQ_PSN, 0);
 	KUNIT_EXPECT_FALSE(test, f->qp->sq.draining);
 	fix_state(test, f->qp, IB_QPS_RTS);
 	KUNIT_EXPECT_EQ(test, f->nsent, 3);

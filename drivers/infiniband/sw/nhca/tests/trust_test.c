@@ -42,8 +42,8 @@ static void stray(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
 
-	fix_deliver(test, fix_hdr(f->qp, ACK, FIX_SQ_PSN), 0);
-	fix_deliver(test, fix_hdr(f->qp, SEND_ONLY, FIX_RQ_PSN + 1000), 10);
+	fix_packet(test, ACK, FIX_SQ_PSN, 0);
+	fix_packet(test, SEND_ONLY, FIX_RQ_PSN + 1000, 10);
 	KUNIT_EXPECT_EQ(test, f->qp->peer, HERE);
 }
 
@@ -66,7 +66,7 @@ static void caps_test(struct kunit *test)
 	fix_deliver(test, noticed(f->qp, ACK, FIX_SQ_PSN, HERE), 0);
 	KUNIT_EXPECT_EQ(test, f->qp->peer, HERE);
 	stray(test);
-	fix_deliver(test, fix_hdr(f->qp, SEND_ONLY, FIX_RQ_PSN), 10);
+	fix_packet(test, SEND_ONLY, FIX_RQ_PSN, 10);
 	KUNIT_EXPECT_EQ(test, f->qp->peer, 0);
 }
 
@@ -129,11 +129,11 @@ static void gap_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
 
-	fix_deliver(test, fix_hdr(f->qp, SEND_ONLY, FIX_RQ_PSN + 0x10000), 10);
-	fix_deliver(test, fix_hdr(f->qp, SEND_ONLY, FIX_RQ_PSN + 0x7fffff), 10);
+	fix_packet(test, SEND_ONLY, FIX_RQ_PSN + 0x10000, 10);
+	fix_packet(test, SEND_ONLY, FIX_RQ_PSN + 0x7fffff, 10);
 	KUNIT_EXPECT_EQ(test, fix_sent(f, ACK, NULL), 0);
-	/* a gap of three packets can come from lost packets, so it causes a NAK */
-	fix_deliver(test, fix_hdr(f->qp, SEND_ONLY, FIX_RQ_PSN + 3), 10);
+	/* a gap that the loss of packets can explain */
+	fix_packet(test, SEND_ONLY, FIX_RQ_PSN + 3, 10);
 	KUNIT_EXPECT_EQ(test, fix_sent(f, ACK, NULL), 1);
 }
 
@@ -144,10 +144,10 @@ static void congestion_mark_test(struct kunit *test)
 
 	fix_post_recv(test, &f->qp->rq.wq, f->mr, 0, 100);
 	f->ce = true;
-	fix_deliver(test, fix_hdr(f->qp, SEND_ONLY, FIX_RQ_PSN + 5000), 10);
-	fix_deliver(test, fix_hdr(f->qp, ACK, FIX_SQ_PSN + 5000), 0);
+	fix_packet(test, SEND_ONLY, FIX_RQ_PSN + 5000, 10);
+	fix_packet(test, ACK, FIX_SQ_PSN + 5000, 0);
 	KUNIT_EXPECT_EQ(test, fix_sent(f, NHCA_OPCODE_CNP, NULL), 0);
-	fix_deliver(test, fix_hdr(f->qp, SEND_ONLY, FIX_RQ_PSN), 10);
+	fix_packet(test, SEND_ONLY, FIX_RQ_PSN, 10);
 	KUNIT_EXPECT_EQ(test, fix_sent(f, NHCA_OPCODE_CNP, NULL), 1);
 }
 
@@ -348,13 +348,13 @@ static void long_element_test(struct kunit *test)
 	struct nhca_cqe cqe;
 
 	fix_post_recv(test, &f->qp->rq.wq, f->mr, PAGE_SIZE - 600, 1024);
-	fix_deliver(test, fix_hdr(f->qp, SEND_ONLY, FIX_RQ_PSN), 500);
+	fix_packet(test, SEND_ONLY, FIX_RQ_PSN, 500);
 	KUNIT_ASSERT_TRUE(test, fix_poll(f->cq, &cqe));
 	KUNIT_EXPECT_EQ(test, cqe.status, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, ((u8 *)page_address(f->page))[PAGE_SIZE - 101], fix_byte(499));
 
 	fix_post_recv(test, &f->qp->rq.wq, f->mr, PAGE_SIZE - 600, 1024);
-	fix_deliver(test, fix_hdr(f->qp, SEND_ONLY, FIX_RQ_PSN + 1), 601);
+	fix_packet(test, SEND_ONLY, FIX_RQ_PSN + 1, 601);
 	KUNIT_ASSERT_TRUE(test, fix_poll(f->cq, &cqe));
 	KUNIT_EXPECT_EQ(test, cqe.status, IB_WC_LOC_PROT_ERR);
 }
