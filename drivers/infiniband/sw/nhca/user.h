@@ -253,8 +253,8 @@ int nhca_share_charge(long size, atomic_long_t *mine, atomic_long_t *all, long n
 int nhca_pool_charge(struct nhca_users *users, struct nhca_user *user, enum nhca_pool pool, long n);
 
 /**
- * nhca_verb_error - get the error of a verb from an error of nhca_pool_charge()
- * @err: error of nhca_pool_charge(), another errno, or 0
+ * nhca_verb_error - get the error of a verb from that of nhca_pool_charge() or nhca_range_alloc()
+ * @err: the error, or another one, or 0
  *
  * A verb that other providers have as well fails with -ENOMEM, whether the limit of the user or
  * that of the device is reached, because programs expect -ENOMEM.  Resources that only nhca has
@@ -265,7 +265,7 @@ int nhca_pool_charge(struct nhca_users *users, struct nhca_user *user, enum nhca
  */
 static inline int nhca_verb_error(int err)
 {
-	return err == -EDQUOT ? -ENOMEM : err;
+	return err == -EDQUOT || err == -ENOSPC ? -ENOMEM : err;
 }
 
 /**

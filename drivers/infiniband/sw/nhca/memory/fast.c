@@ -19,6 +19,7 @@
 #include <linux/slab.h>
 
 #include "mr.h"
+#include "../user.h"
 
 #define NHCA_ACCESS_REMOTE_MODIFY	(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC)
 #define NHCA_ACCESS_FAST		(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ | \
@@ -41,7 +42,7 @@ static int fast_alloc_range(struct nhca_range *r, const struct nhca_mr *mr)
 
 	if (err)
 		r->count = 0;
-	return err;
+	return nhca_verb_error(err);
 }
 
 struct ib_mr *nhca_mr_fast(struct nhca_dev *dev, struct ib_pd *pd, u32 max_sg, bool gaps)

@@ -327,7 +327,7 @@ void nhca_mr_start(struct nhca_mr *mr, u64 iova, u64 length);
  * @offset:   offset of the region's first byte in the first page
  * @writable: the entries permit writing
  * Context: process, sleeps.
- * Return: 0, or as nhca_range_alloc().
+ * Return: 0; -ENOMEM: no memory, or a limit of nhca_range_alloc(); or another of its errors.
  */
 int nhca_mr_map_pages(struct nhca_mr *mr, struct page **pages, u64 npages, u32 offset,
 		      bool writable);
@@ -343,7 +343,7 @@ int nhca_mr_map_pages(struct nhca_mr *mr, struct page **pages, u64 npages, u32 o
  * @writable: the entries permit writing
  * Context: process, sleeps.
  * Return: 0; -EINVAL: @sgt does not cover @length bytes, or its pages are not aligned for @shift or
- * exceed the range; or as nhca_range_alloc().
+ * exceed the range; or as nhca_mr_map_pages().
  */
 int nhca_mr_map_sgt(struct nhca_mr *mr, const struct sg_table *sgt, u64 start, u64 length,
 		    unsigned int shift, bool writable);

@@ -277,7 +277,7 @@ err_range:
 	nhca_range_free(&chunk->tces);
 err_free:
 	kfree(chunk);
-	return ERR_PTR(err);
+	return ERR_PTR(nhca_verb_error(err));
 }
 
 static void chunk_destroy(struct odp_chunk *chunk)

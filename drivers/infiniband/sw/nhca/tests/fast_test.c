@@ -441,6 +441,31 @@ static void list_pages_test(struct kunit *test)
 	__free_pages(page, 2);
 }
 
+static void expect_no_space(struct kunit *test)
+{
+	struct fixture *f = test->priv;
+	struct nhca_mr *mr;
+
+	KUNIT_EXPECT_EQ(test, PTR_ERR(nhca_mr_fast(f->dev, f->key_user.pd, 3, false)), -ENOMEM);
+	mr = nhca_mr_alloc(f->dev, f->key_user.pd, ALL_ACCESS);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
+	KUNIT_EXPECT_EQ(test, nhca_mr_map_pages(mr, f->pages, 1, 0, true), -ENOMEM);
+	nhca_mr_free(mr);
+}
+
+/* At the limit of the user's space for regions, and at that of the host, verbs fail with ENOMEM. */
+static void fast_limit_test(struct kunit *test)
+{
+	struct nhca_user *user = limit_begin(test);
+
+	expect_no_space(test);
+	limit_end(test, user);
+	KUNIT_ASSERT_EQ(test, nhca_pool_charge(&nhca_host_users, NULL, NHCA_POOL_PVOS,
+					       NHCA_MAX_PVOS), 0);
+	expect_no_space(test);
+	nhca_pool_uncharge(&nhca_host_users, NULL, NHCA_POOL_PVOS, NHCA_MAX_PVOS);
+}
+
 static struct kunit_case fast_cases[] = {
 	KUNIT_CASE(fast_life_test),
 	KUNIT_CASE(fast_ahead_test),
@@ -448,6 +473,7 @@ static struct kunit_case fast_cases[] = {
 	KUNIT_CASE(fast_map_bad_test),
 	KUNIT_CASE(list_test),
 	KUNIT_CASE(list_pages_test),
+	KUNIT_CASE(fast_limit_test),
 	{}
 };
 

@@ -336,6 +336,40 @@ static void change_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, mr), 0);
 }
 
+/*
+ * At the limit of the user's space for regions, a region can be registered, because its pages get
+ * their space later. But a prefetch fails with ENOMEM, as verbs do, and an operation cannot use the
+ * page.
+ */
+static void limit_test(struct kunit *test)
+{
+	unsigned long addr = user_memory(test, PROT_READ | PROT_WRITE);
+	DECLARE_COMPLETION_ONSTACK(done);
+	struct nhca_fault *waiter = nhca_fault_alloc(resume, &done);
+	struct fixture *f = test->priv;
+	struct nhca_user *user;
+	struct ib_mr *mr;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, waiter);
+	user = limit_begin(test);
+	mr = odp_make(test, addr, ODP_SIZE, addr);
+	for (i = 0; i < 3; i++)
+		KUNIT_EXPECT_EQ(test, nhca_mr_prefetch(f->key_user.pd, mr->lkey, addr, 1,
+						       IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH + i,
+						       true), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, fault(mr, 0, 1, NHCA_ODP_READ), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, ask(&f->key_user, mr->rkey, addr, waiter), -EAGAIN);
+	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&done, TEST_PATIENCE), 0);
+	KUNIT_EXPECT_EQ(test, ask(&f->key_user, mr->rkey, addr, waiter), -EACCES);
+	limit_end(test, user);
+	/* with space, the same region can be used */
+	KUNIT_EXPECT_EQ(test, fault(mr, 0, 1, NHCA_ODP_READ), 1);
+	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, addr), 0);
+	nhca_fault_free(waiter);
+	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, mr), 0);
+}
+
 static struct kunit_case odp_cases[] = {
 	KUNIT_CASE(change_test),
 	KUNIT_CASE(prefetch_bounded_test),
@@ -346,6 +380,7 @@ static struct kunit_case odp_cases[] = {
 	KUNIT_CASE(implicit_test),
 	KUNIT_CASE(arguments_test),
 	KUNIT_CASE(fault_test),
+	KUNIT_CASE(limit_test),
 	{}
 };
 

@@ -9,6 +9,8 @@
 #include <linux/mm.h>
 
 #include "../memory/mr.h"
+#include "../queue/ring.h"
+#include "../user.h"
 
 #define ALL_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ | \
 			 IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC)
@@ -74,7 +76,40 @@ static inline void fixture_exit(struct kunit *test)
 			__free_page(f->pages[i]);
 }
 
-/* Return: the byte at @va, read with @key, or a negative errno. */
+/*
+ * Give the protection domain of @f->key_user to a user who has all of its share of the space for
+ * regions.
+ * Return: the user, for limit_end().
+ */
+static inline struct nhca_user *limit_begin(struct kunit *test)
+{
+	struct nhca_ucontext *uc = kunit_kzalloc(test, sizeof(*uc), GFP_KERNEL);
+	struct ib_uobject *uobject = kunit_kzalloc(test, sizeof(*uobject), GFP_KERNEL);
+	struct nhca_user *user = kunit_kzalloc(test, sizeof(*user), GFP_KERNEL);
+	struct fixture *f = test->priv;
+
+	KUNIT_ASSERT_TRUE(test, uc && uobject && user);
+	user->host = nhca_user_get(&nhca_host_users, 4711);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(user->host));
+	uc->user = user;
+	uobject->context = &uc->ibuc;
+	f->key_user.pd->uobject = uobject;
+	KUNIT_ASSERT_EQ(test, nhca_pool_charge(&nhca_host_users, user->host, NHCA_POOL_PVOS,
+					       NHCA_MAX_PVOS / 2), 0);
+	return user->host;
+}
+
+/* Let the user have no space, and the protection domain belong to nobody. */
+static inline void limit_end(struct kunit *test, struct nhca_user *user)
+{
+	struct fixture *f = test->priv;
+
+	nhca_pool_uncharge(&nhca_host_users, user, NHCA_POOL_PVOS, NHCA_MAX_PVOS / 2);
+	nhca_user_put(user);
+	f->key_user.pd->uobject = NULL;
+}
+
+/* Return: the byte at @va, read with @key, or an error. */
 static inline int peek(const struct nhca_key_user *key_user, u32 key, u64 va)
 {
 	struct nhca_iter it;
