@@ -441,6 +441,28 @@ static void list_pages_test(struct kunit *test)
 	__free_pages(page, 2);
 }
 
+/* Interrupts may be disabled in ib_map_mr_sg(): the kernel reports locks that do not permit it. */
+static void fast_irq_test(struct kunit *test)
+{
+	struct fixture *f = test->priv;
+	struct scatterlist sg[3];
+	unsigned long flags;
+	struct ib_mr *ibmr;
+	int gaps, n;
+
+	sg_pages(f, sg, 3);
+	for (gaps = 0; gaps < 2; gaps++) {
+		ibmr = fast_make(test, f, 3, gaps);
+		local_irq_save(flags);
+		n = nhca_mr_fast_map(ibmr, sg, 3, NULL);
+		local_irq_restore(flags);
+		KUNIT_EXPECT_EQ(test, n, 3);
+		KUNIT_EXPECT_EQ(test, reg(&f->key_user, ibmr->lkey, ibmr->rkey, ALL_ACCESS), 0);
+		KUNIT_EXPECT_EQ(test, peek(&f->key_user, ibmr->rkey, ibmr->iova), '0');
+		KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, ibmr), 0);
+	}
+}
+
 static void expect_no_space(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -473,6 +495,7 @@ static struct kunit_case fast_cases[] = {
 	KUNIT_CASE(fast_map_bad_test),
 	KUNIT_CASE(list_test),
 	KUNIT_CASE(list_pages_test),
+	KUNIT_CASE(fast_irq_test),
 	KUNIT_CASE(fast_limit_test),
 	{}
 };

@@ -82,7 +82,62 @@ static void srq_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, res.posted, 0);
 }
 
-/* Charge a user with the whole share that the user may have of a pool. */
+/* Return: true if a message contains the bytes of a value. */
+static bool message_has(const struct sk_buff *msg, const void *value, u32 size)
+{
+	u32 i;
+
+	for (i = 0; i + size <= msg->len; i++)
+		if (!memcmp(msg->data + i, value, size))
+			return true;
+	return false;
+}
+
+/*
+ * Any user may read the tables of QPs and regions. So these do not contain the wr_id of a request,
+ * which is often a pointer of the process, or the key, the address or the PVO of a region. The raw
+ * structs, which need CAP_NET_ADMIN, contain them.
+ */
+static void secrets_test(struct kunit *test)
+{
+	const u64 pointer = 0x7f12345678abcdef, iova = 0x7fedcba987654000;
+	const struct ib_send_wr wr = { .wr_id = pointer, .opcode = IB_WR_SEND };
+	struct qp_fixture *f = test->priv;
+	struct sk_buff *msg, *raw;
+	struct nhca_mr *mr;
+
+	f->qp->ops = &nhca_transport_qp_ops;
+	KUNIT_ASSERT_EQ(test, nhca_send_post(f->qp, &wr), 0);
+	nhca_send_doorbell(f->qp);
+	msg = message(test);
+	raw = message(test);
+	KUNIT_EXPECT_EQ(test, nhca_fill_res_qp_entry(msg, &f->qp->ibqp), 0);
+	KUNIT_EXPECT_EQ(test, nhca_fill_res_qp_entry_raw(raw, &f->qp->ibqp), 0);
+	KUNIT_EXPECT_FALSE(test, message_has(msg, &pointer, sizeof(pointer)));
+	KUNIT_EXPECT_TRUE(test, message_has(raw, &pointer, sizeof(pointer)));
+	kfree_skb(msg);
+	kfree_skb(raw);
+
+	mr = nhca_mr_alloc(f->dev, f->pd, IB_ACCESS_LOCAL_WRITE);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(mr));
+	KUNIT_ASSERT_EQ(test, nhca_mr_map_pages(mr, &f->page, 1, 0, true), 0);
+	nhca_mr_start(mr, iova, PAGE_SIZE);
+	msg = message(test);
+	raw = message(test);
+	KUNIT_EXPECT_EQ(test, nhca_fill_res_mr_entry(msg, &mr->ibmr), 0);
+	KUNIT_EXPECT_EQ(test, nhca_fill_res_mr_entry_raw(raw, &mr->ibmr), 0);
+	KUNIT_EXPECT_NE(test, msg->len, 0);
+	KUNIT_EXPECT_FALSE(test, message_has(msg, &iova, sizeof(iova)));
+	KUNIT_EXPECT_FALSE(test, message_has(msg, &mr->pvo, sizeof(mr->pvo)));
+	KUNIT_EXPECT_FALSE(test, message_has(msg, &mr->ibmr.rkey, sizeof(mr->ibmr.rkey)));
+	KUNIT_EXPECT_TRUE(test, message_has(raw, &iova, sizeof(iova)));
+	KUNIT_EXPECT_TRUE(test, message_has(raw, &mr->pvo, sizeof(mr->pvo)));
+	kfree_skb(msg);
+	kfree_skb(raw);
+	nhca_mr_free(mr);
+}
+
+/* Let a user have its share of a pool. */
 static void take_share(struct kunit *test, struct nhca_user *user, enum nhca_pool pool, long n)
 {
 	KUNIT_ASSERT_EQ(test, nhca_pool_charge(user->users, user, pool, n), 0);
@@ -154,6 +209,7 @@ static struct kunit_case resource_cases[] = {
 	KUNIT_CASE(qp_test),
 	KUNIT_CASE(cq_test),
 	KUNIT_CASE(srq_test),
+	KUNIT_CASE(secrets_test),
 	KUNIT_CASE(limit_test),
 	KUNIT_CASE(rd_atomic_test),
 	{}
