@@ -32,6 +32,7 @@
 #include <linux/kernel.h>
 #include <linux/slab.h>
 
+#include "../observe/stub.h"
 #include "live.h"
 
 DEFINE_PER_CPU_SHARED_ALIGNED(struct nhca_live, nhca_live);
@@ -101,6 +102,7 @@ void nhca_live_wait(void)
 {
 	int cpu;
 
+	NHCA_STUB(nhca_live_wait);
 	/*
 	 * The caller's write that closed the key comes before the reads of seq.  Pairs with the
 	 * barrier in nhca_live_enter().
@@ -123,6 +125,7 @@ void nhca_live_wait(void)
 {
 	u32 *view;
 
+	NHCA_STUB(nhca_live_wait);
 	/* a softirq of this CPU may also wait for sections, and would use the same view */
 	local_bh_disable();
 	preempt_disable();

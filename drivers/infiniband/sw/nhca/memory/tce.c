@@ -443,15 +443,17 @@ void nhca_range_free(struct nhca_range *r)
 		dir = t->leaf;
 		WRITE_ONCE(t->leaf, NULL);
 	}
-	if (!gone[0] && !gone[1] && !dir)
-		goto unlock;
-	nhca_live_wait();
-	kvfree(gone[0]);
-	kvfree(gone[1]);
-	if (dir)
+	if (dir) {
+		/* with the lock held, because no other class may take the table before */
+		nhca_live_wait();
 		table_drop(r->table, dir);
+	}
 unlock:
 	mutex_unlock(&tce_lock);
+	if ((gone[0] || gone[1]) && !dir)
+		nhca_live_wait();
+	kvfree(gone[0]);
+	kvfree(gone[1]);
 	kfree(r->gap);
 	r->gap = NULL;
 	range_uncharge(r);

@@ -5,6 +5,7 @@
 #include <linux/slab.h>
 
 #include "../memory/gaps.h"
+#include "../memory/live.h"
 #include "../user.h"
 #include "tce_test.h"
 #include "threads.h"
@@ -142,8 +143,8 @@ static struct prober {
 	struct task_struct *thread;
 } probers[16];
 
-/* number of probers that did not get the lock during an allocation, and number of allocations */
-static u32 delayed, allocated;
+/* how often another user had to wait, and the number of attempts */
+static u32 delayed, probed;
 
 static int probe_thread(void *arg)
 {
@@ -154,21 +155,31 @@ static int probe_thread(void *arg)
 	return 0;
 }
 
-/*
- * Replaces nhca_gap_alloc() by a slow allocation, as with a full memory cgroup: it waits until a
- * prober has got the lock.
- */
+/* Let another user try to get the lock of all tables, and wait until it has the lock. */
+static void probe(void)
+{
+	struct prober *p = &probers[probed];
+
+	if (probed == ARRAY_SIZE(probers))
+		return;
+	probed++;
+	init_completion(&p->done);
+	p->thread = test_thread_start(probe_thread, p, 0);
+	if (IS_ERR(p->thread) || !wait_for_completion_timeout(&p->done, TEST_PATIENCE))
+		delayed++;
+}
+
+static void probes_end(void)
+{
+	while (probed)
+		test_thread_stop(probers[--probed].thread);
+	delayed = 0;
+}
+
+/* Replaces nhca_gap_alloc(): an allocation that takes long, because a memory cgroup is full. */
 static struct nhca_gap *slow_alloc(void)
 {
-	struct prober *p = &probers[allocated];
-
-	if (allocated < ARRAY_SIZE(probers)) {
-		allocated++;
-		init_completion(&p->done);
-		p->thread = test_thread_start(probe_thread, p, 0);
-		if (IS_ERR(p->thread) || !wait_for_completion_timeout(&p->done, TEST_PATIENCE))
-			delayed++;
-	}
+	probe();
 	return kzalloc(128, GFP_KERNEL);
 }
 
@@ -178,8 +189,6 @@ static void slow_test(struct kunit *test)
 	struct share *s = share_make(test);
 	u32 i;
 
-	delayed = 0;
-	allocated = 0;
 	kunit_activate_static_stub(test, nhca_gap_alloc, slow_alloc);
 	for (i = 0; i < 3; i++)
 		KUNIT_EXPECT_EQ(test, take(s, s->user[0], 1), 0);
@@ -188,10 +197,29 @@ static void slow_test(struct kunit *test)
 	s->r[1] = s->r[2];
 	s->n--;
 	share_end(test, s);
-	KUNIT_EXPECT_GE(test, allocated, 4);
+	KUNIT_EXPECT_GE(test, probed, 4);
 	KUNIT_EXPECT_EQ(test, delayed, 0);
-	for (i = 0; i < allocated; i++)
-		test_thread_stop(probers[i].thread);
+	probes_end();
+}
+
+/* While the code that frees a leaf waits for live sections, other users can register regions. */
+static void wait_test(struct kunit *test)
+{
+	const struct nhca_owner owner = { .kind = NHCA_OWNER_PD, .id = 1 };
+	struct nhca_range r[2];
+
+	tce_expect_unused(test);
+	KUNIT_ASSERT_EQ(test, nhca_range_alloc(&r[0], PAGE_SHIFT, 1, &owner), 0);
+	/* up to the first entry of the second leaf, which is freed with the range */
+	KUNIT_ASSERT_EQ(test, nhca_range_alloc(&r[1], PAGE_SHIFT, NHCA_TCE_LEAF_SIZE, &owner), 0);
+	kunit_activate_static_stub(test, nhca_live_wait, probe);
+	nhca_range_free(&r[1]);
+	kunit_deactivate_static_stub(test, nhca_live_wait);
+	KUNIT_EXPECT_EQ(test, probed, 1);
+	KUNIT_EXPECT_EQ(test, delayed, 0);
+	probes_end();
+	nhca_range_free(&r[0]);
+	tce_expect_unused(test);
 }
 
 /* Replaces nhca_gap_alloc(), as if there were no memory. */
@@ -228,6 +256,7 @@ static struct kunit_case share_cases[] = {
 	KUNIT_CASE(tables_test),
 	KUNIT_CASE(table_owner_test),
 	KUNIT_CASE(slow_test),
+	KUNIT_CASE(wait_test),
 	KUNIT_CASE(free_test),
 	{}
 };
