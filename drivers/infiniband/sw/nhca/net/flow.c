@@ -3,8 +3,14 @@
  * Transmit back-pressure: the packets in the network stack, counted for each QP or channel (its
  * flow), for each user of a device, and for each device. A flow with too many packets pauses, and
  * the skb destructor later kicks the owner of the flow. Queues stay short, so a timeout means a
- * loss and not a delay in the queues of this host. The packets of a flow to one peer take the same
- * transmit queue while the stack holds them, so that they keep their order.
+ * loss and not a delay in the queues of this host.
+ *
+ * All packets that a flow has in the stack take the same transmit queue. But a queueing discipline
+ * (fq, for example) or a netdev may orphan a packet that it has not sent, so this packet does not
+ * count. Therefore a reliable requester holds the queue until the peer has acknowledged all
+ * packets, as TCP does. All others rely on the count: the requester of a READ requests missing
+ * responses again, UD and channels need no order, and a UC requester does not know when its packets
+ * have arrived.
  */
 #include <linux/log2.h>
 #include <linux/slab.h>
@@ -426,9 +432,10 @@ unsigned int nhca_flow_cpu(void)
  * Count packets that enter the stack. If the flow has no packets there, the current CPU selects the
  * transmit queue, as in the stack itself. Otherwise the flow keeps its CPU, because packets in
  * another queue might overtake the packets in flight.
+ * @held: the flow keeps its CPU in any case
  * Return: the CPU.
  */
-static unsigned int nhca_flow_add(struct nhca_flow *flow, unsigned int packets)
+static unsigned int nhca_flow_add(struct nhca_flow *flow, unsigned int packets, bool held)
 {
 	s64 old = atomic64_read(&flow->inflight);
 	unsigned int cpu;
@@ -436,11 +443,25 @@ static unsigned int nhca_flow_add(struct nhca_flow *flow, unsigned int packets)
 
 	BUILD_BUG_ON(CONFIG_NR_CPUS > U16_MAX);
 	do {
-		cpu = nhca_flow_count(old) ? (u64)old >> NHCA_FLOW_CPU_SHIFT : nhca_flow_cpu();
+		if (held || nhca_flow_count(old))
+			cpu = (u64)old >> NHCA_FLOW_CPU_SHIFT;
+		else
+			cpu = nhca_flow_cpu();
 		new = (u64)cpu << NHCA_FLOW_CPU_SHIFT |
 		      (old & (BIT_ULL(NHCA_FLOW_CPU_SHIFT) - 1));
 	} while (!atomic64_try_cmpxchg(&flow->inflight, &old, new + packets));
 	return cpu;
+}
+
+void nhca_flow_queue_hold(struct nhca_flow *flow)
+{
+	nhca_flow_add(flow, 0, false);
+	WRITE_ONCE(flow->held, true);
+}
+
+void nhca_flow_queue_release(struct nhca_flow *flow)
+{
+	WRITE_ONCE(flow->held, false);
 }
 
 /*
@@ -471,7 +492,7 @@ void nhca_flow_charge(struct nhca_flow *flow, struct sk_buff *skb, unsigned int 
 		skb_shinfo(skb)->destructor_arg = (void *)((unsigned long)flow | (packets - 1));
 		skb->destructor = nhca_flow_release;
 	}
-	nhca_skb_set_sender(skb, nhca_flow_add(flow, packets));
+	nhca_skb_set_sender(skb, nhca_flow_add(flow, packets, READ_ONCE(flow->held)));
 	atomic_add(packets, &flow->txq->inflight);
 	if (flow->share)
 		atomic_add(packets, &flow->share->inflight);

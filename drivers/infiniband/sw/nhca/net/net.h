@@ -236,6 +236,23 @@ bool nhca_flow_blocked(struct nhca_flow *flow, bool answer);
 unsigned int nhca_flow_inflight(const struct nhca_flow *flow);
 
 /**
+ * nhca_flow_queue_hold - let packets take the same transmit queue, even if the stack orphans them
+ * @flow: the flow, all of whose requests are acknowledged
+ *
+ * This CPU selects the queue, unless the stack holds packets of the flow. The queue does not change
+ * until nhca_flow_queue_release().
+ * Context: BH disabled; the caller holds the lock of the requester.
+ */
+void nhca_flow_queue_hold(struct nhca_flow *flow);
+
+/**
+ * nhca_flow_queue_release - let the queue change when the stack holds no packet of the flow
+ * @flow: the flow, all of whose requests are acknowledged, or which is reset
+ * Context: any; the caller holds the lock of the requester.
+ */
+void nhca_flow_queue_release(struct nhca_flow *flow);
+
+/**
  * nhca_flow_queued - check whether a QP waits for its device while other QPs resume
  * @flow:  the flow of the QP
  * @wakes: number of flows that the device and the user's share had woken at the last call; updated

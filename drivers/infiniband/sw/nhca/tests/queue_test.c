@@ -287,12 +287,46 @@ static void queue_sender_test(struct kunit *test)
 	nic_free(test, nic);
 }
 
+/*
+ * A queueing discipline or a netdev may orphan a packet that it has not sent, so the packet does
+ * not count as in flight. If the requester holds the queue, packets still take the queue of the
+ * first packet, until the peer has acknowledged all packets.
+ */
+static void queue_orphaned_test(struct kunit *test)
+{
+	struct nic *nic = nic_make(test);
+	struct nhca_flow *flow = nic->flow[0];
+	unsigned int cpu;
+
+	for (cpu = 0; cpu < 200; cpu += 7) {
+		nic_cpu = cpu;
+		nhca_flow_queue_hold(flow);
+		nic_send(test, nic, nic->dev, 0, cpu + 1);
+		skb_orphan(skb_peek(&nic->held));
+		KUNIT_EXPECT_EQ(test, nhca_flow_inflight(flow), 0);
+		nic_send(test, nic, nic->dev, 0, cpu + 2);
+		KUNIT_EXPECT_EQ(test, nhca_flow_sender(flow), cpu);
+		nic_sent(nic, 2);
+		nhca_flow_queue_release(flow);
+		nic_send(test, nic, nic->dev, 0, cpu + 3);
+		KUNIT_EXPECT_EQ(test, nhca_flow_sender(flow), cpu + 3);
+		/* a packet in flight prevents a change of the queue */
+		nic_cpu = cpu + 4;
+		nhca_flow_queue_hold(flow);
+		KUNIT_EXPECT_EQ(test, nhca_flow_sender(flow), cpu + 3);
+		nhca_flow_queue_release(flow);
+		nic_sent(nic, 1);
+	}
+	nic_free(test, nic);
+}
+
 static struct kunit_case queue_cases[] = {
 	KUNIT_CASE(queue_keeps_test),
 	KUNIT_CASE(queue_keeps_stacked_test),
 	KUNIT_CASE(queue_spread_test),
 	KUNIT_CASE(queue_hash_test),
 	KUNIT_CASE(queue_sender_test),
+	KUNIT_CASE(queue_orphaned_test),
 	{}
 };
 

@@ -3,6 +3,8 @@
  * KUnit: the steps of the requester: what it decides, which packets request an ACK, what it does
  * when sending fails, and when its timer expires.
  */
+#include "../net/flow.h"
+#include "../net/txq.h"
 #include "qp_fixture.h"
 
 #define SEND_ONLY	(NHCA_SVC_RC | NHCA_OP_SEND_ONLY)
@@ -287,11 +289,60 @@ static void ackreq_window_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->nsent, 16);
 	KUNIT_EXPECT_TRUE(test, f->sent[15].hdr.ackreq);
 	KUNIT_EXPECT_EQ(test, decide(f->qp, 1), NHCA_SQ_FULL);
-	fix_deliver(test, fix_hdr(f->qp, ACK, FIX_SQ_PSN + 15), 0);
+	fix_packet(test, ACK, FIX_SQ_PSN + 15, 0);
 	KUNIT_EXPECT_EQ(test, f->nsent, 24);
 	KUNIT_EXPECT_EQ(test, f->qp->sq.window.cwnd, 32);
 	fix_sent(f, SEND_ONLY, &sent);
 	KUNIT_EXPECT_EQ(test, sent.hdr.psn, FIX_SQ_PSN + 23);
+}
+
+/* the CPU that nhca_flow_cpu() returns */
+static unsigned int sender_cpu;
+
+static unsigned int sender_this_cpu(void)
+{
+	return sender_cpu;
+}
+
+/* Post a SEND on CPU @cpu. Return: the CPU that selects the transmit queue. */
+static unsigned int send_on(struct kunit *test, unsigned int cpu)
+{
+	struct qp_fixture *f = test->priv;
+
+	sender_cpu = cpu;
+	KUNIT_EXPECT_EQ(test, fix_post_rdma(f->qp, f->mr, IB_WR_SEND, 0, 10, 0, 0), 0);
+	nhca_send_doorbell(f->qp);
+	return nhca_flow_sender(f->qp->flow);
+}
+
+/*
+ * The CPU that sends the first packet selects the transmit queue until all packets are
+ * acknowledged, although the stack has orphaned the packets: the fixture charges none.
+ */
+static void sender_test(struct kunit *test)
+{
+	struct qp_fixture *f = test->priv;
+
+	kunit_activate_static_stub(test, nhca_flow_cpu, sender_this_cpu);
+	KUNIT_EXPECT_EQ(test, send_on(test, 3), 3);
+	KUNIT_EXPECT_EQ(test, send_on(test, 5), 3);
+	fix_packet(test, ACK, FIX_SQ_PSN, 0);
+	KUNIT_EXPECT_TRUE(test, f->qp->flow->held);
+	KUNIT_EXPECT_EQ(test, send_on(test, 6), 3);
+	fix_packet(test, ACK, FIX_SQ_PSN + 2, 0);
+	KUNIT_EXPECT_FALSE(test, f->qp->flow->held);
+	KUNIT_EXPECT_EQ(test, send_on(test, 7), 7);
+	/* a retransmission does not change the queue */
+	sender_cpu = 8;
+	fix_timeout(f->qp);
+	fix_expire(f->qp);
+	KUNIT_EXPECT_GE(test, f->nsent, 5);
+	KUNIT_EXPECT_EQ(test, nhca_flow_sender(f->qp->flow), 7);
+	/* nor does a new connection keep it */
+	fix_state(test, f->qp, IB_QPS_RESET);
+	fix_connect(test, f->qp);
+	KUNIT_EXPECT_FALSE(test, f->qp->flow->held);
+	KUNIT_EXPECT_EQ(test, send_on(test, 9), 9);
 }
 
 /* ---- opcodes ---- */
@@ -517,6 +568,7 @@ static struct kunit_case requester_cases[] = {
 	KUNIT_CASE(modify_kicks_test),
 	KUNIT_CASE(unsent_empty_write_test),
 	KUNIT_CASE(ackreq_window_test),
+	KUNIT_CASE(sender_test),
 	KUNIT_CASE(opcode_test),
 	KUNIT_CASE(rd_atomic_test),
 	KUNIT_CASE(inline_read_test),

@@ -546,6 +546,7 @@ static void nhca_qp_set_attr(struct nhca_qp *qp, const struct ib_qp_attr *attr, 
 		qp->sq.psn = attr->sq_psn & NHCA_PSN_MASK;
 		qp->sq.una = qp->sq.psn;
 		qp->sq.nxt = qp->sq.psn;
+		nhca_flow_queue_release(qp->flow);
 	}
 	if (mask & IB_QP_MAX_QP_RD_ATOMIC)
 		to->max_rd_atomic = attr->max_rd_atomic;

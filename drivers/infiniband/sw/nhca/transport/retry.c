@@ -88,6 +88,8 @@ void nhca_sq_progress(struct nhca_qp *qp, u32 psn)
 		nhca_rtx_rtt_end(sq->rtx, ktime_get_ns());
 	nhca_rtx_progress(sq->rtx, jiffies, qp->attr.retry_cnt);
 	sq->una = psn;
+	if (sq->una == sq->nxt)
+		nhca_flow_queue_release(qp->flow);
 	sq->empty_ackreqs = 0;
 	sq->rnr_retries = qp->attr.rnr_retry;
 	sq->gone_back = false;

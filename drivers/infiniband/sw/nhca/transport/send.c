@@ -328,6 +328,8 @@ int nhca_swr_send(struct nhca_qp *qp, struct nhca_swr *swr)
 	int err;
 
 	lockdep_assert_held(&sq->lock);
+	if (nhca_is_reliable(qp) && sq->una == sq->nxt)
+		nhca_flow_queue_hold(qp->flow);
 	if (nhca_is_datagram(qp)) {
 		err = nhca_datagram_send(qp, swr);
 		if (!err)
