@@ -10,7 +10,7 @@
 #define FLUSH_OPS	(IBV_QP_EX_WITH_FLUSH | IBV_QP_EX_WITH_ATOMIC_WRITE | \
 			 IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV)
 #define FLUSH_ACCESS	(ACCESS | IBV_ACCESS_FLUSH_GLOBAL)
-/* a queue pair can have the right to flush persistently, but a region cannot */
+/* a queue pair can have the right to flush persistently; of regions only those of files can */
 #define QP_ACCESS	(FLUSH_ACCESS | IBV_ACCESS_FLUSH_PERSISTENT)
 #define RAN_OUT		0x0102030405060708ULL
 

@@ -21,7 +21,7 @@ struct frame {
 	uint8_t bytes[4096];
 };
 
-/* Fields for frame_udp4() and frame_ip(); zero selects a default. */
+/* Fields for frame_udp4() and frame_ip(); except for the MACs, zero selects a default. */
 struct fields {
 	const uint8_t *dmac, *smac;
 	uint16_t vlan;
