@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Address handles.  A WQE of user space names an address handle by its number.
+ * Address handles.  A WQE names an address handle by its number.
  */
 #include "objects.h"
 #include "../memory/memory.h"
@@ -10,7 +10,7 @@ static const struct xa_limit nhca_ah_range = XA_LIMIT(1, (1 << 24) - 1);
 
 /*
  * Reserve a number for @av; lookups do not find the address vector yet.  The lock disables
- * interrupts because kernel consumers create and destroy AHs with interrupts disabled.
+ * interrupts because kernel consumers may create and destroy AHs with interrupts disabled.
  * Return: 0; -ENOMEM: no memory; -EBUSY: all numbers are in use.
  */
 static int nhca_ah_reserve(struct nhca_dev *dev, struct nhca_av *av, gfp_t gfp)

@@ -4,8 +4,8 @@
  * methods that other QPs do not have.  rcxt/ sends and receives their packets.
  *
  * The methods ACQUIRE, RELEASE, MODIFY and TARGET hold nhca_qp.modify, so only one of them at a
- * time runs for a channel.  Doorbells, queries, ibv_modify_qp(), recovery and packets may run
- * concurrently.
+ * time runs for a channel.  Doorbells, queries, ibv_modify_qp(), recovery and the receive path do
+ * not hold this mutex, and may run at the same time.
  */
 #include "objects.h"
 #include "../rcxt/rcxt.h"
@@ -65,7 +65,7 @@ static int channel_create(struct nhca_qp *qp, struct ib_qp_init_attr *init, stru
 	err = nhca_qpn_reserve(&qp->qpn);
 	if (err)
 		goto err_count;
-	/* Set before nhca_channel_create(), because packets may arrive before it returns. */
+	/* Set these first, because packets may arrive before nhca_channel_create() returns. */
 	qp->ibqp.qp_num = qp->qpn;
 	qp->who.qpn = qp->qpn;
 	qp->channel = nhca_channel_create(&qp->ibqp, &qp->who, cap, &cmd, nhca_udata_uc(udata),
@@ -93,7 +93,7 @@ err_count:
 
 /*
  * A channel is in RTS or ERR, and can only change from RTS to ERR.  This function checks the change
- * itself, because ib_modify_qp_is_ok() allows no transitions of IB_QPT_DRIVER.
+ * itself, because ib_modify_qp_is_ok() does not support IB_QPT_DRIVER.
  */
 static int channel_modify(struct nhca_qp *qp, const struct ib_qp_attr *attr, int mask)
 {
@@ -234,7 +234,10 @@ static int UVERBS_HANDLER(NHCA_METHOD_CHANNEL_QUERY)(struct uverbs_attr_bundle *
 					     sizeof(info));
 }
 
-/* UVERBS_ACCESS_READ, because with UVERBS_ACCESS_WRITE a concurrent doorbell would get EBUSY. */
+/*
+ * All methods have UVERBS_ACCESS_READ, because with UVERBS_ACCESS_WRITE a concurrent doorbell would
+ * get EBUSY.
+ */
 DECLARE_UVERBS_NAMED_METHOD(NHCA_METHOD_CHANNEL_ACQUIRE,
 			    UVERBS_ATTR_IDR(NHCA_ATTR_CHANNEL_ACQUIRE_HANDLE, UVERBS_OBJECT_QP,
 					    UVERBS_ACCESS_READ, UA_MANDATORY),

@@ -14,8 +14,8 @@
 #include "../transport/qp.h"
 
 /*
- * nhca_dev.stats stores plain pointers.  On x86, per-CPU pointers are in another address space of
- * the compiler, so the conversion needs casts.
+ * nhca_dev.stats stores plain pointers.  On x86, per-CPU pointers may be in another address space
+ * of the compiler, so the conversion needs casts.
  */
 static void *counters_entry(struct nhca_counters __percpu *counters)
 {
@@ -111,8 +111,8 @@ int nhca_counter_dealloc(struct rdma_counter *counter)
 	struct nhca_counters __percpu *counters;
 
 	/*
-	 * No QP counts in these counters any more, and readers hold the lock.  So no code accesses
-	 * the counters after the erase.
+	 * No QP counts in these counters any more, and readers hold the lock.  So only this
+	 * function accesses the counters after the erase.
 	 */
 	xa_lock(&dev->stats);
 	counters = entry_counters(__xa_erase(&dev->stats, counter->id));

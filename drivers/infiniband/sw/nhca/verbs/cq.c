@@ -66,7 +66,7 @@ static int nhca_cq_setup(struct nhca_cq *cq, const struct ib_cq_init_attr *attr,
 		return err;
 	user.mem = cmd.cq;
 	nhca_cq_init(cq, !!udata);
-	/* Without a completion channel no program receives events, so no program arms the CQ. */
+	/* Without a completion channel a program gets no events, so it need not arm the CQ. */
 	cq->arm_in_ring = udata && cq->ibcq.cq_context;
 	cq->timestamps = attr->flags & IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION;
 	err = nhca_ring_alloc(&cq->ring, attr->cqe, sizeof(struct nhca_cqe), udata ? &user : NULL);
@@ -129,7 +129,7 @@ int nhca_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
 	struct nhca_cq *cq = to_nhca_cq(ibcq);
 
-	/* The core has checked that no QP uses the CQ, so no completion is posted any more. */
+	/* The core has checked that no object uses the CQ, so no completion is posted any more. */
 	nhca_cq_stop(cq);
 	nhca_ring_free(&cq->ring);
 	nhca_obj_put(to_nhca_dev(ibcq->device), cq->owner, NHCA_POOL_CQS);

@@ -19,7 +19,7 @@
 #include "../rcxt/rcxt.h"
 #include "../transport/qp.h"
 
-/* Maximum length of a command, in bytes; every valid command is shorter */
+/* Maximum length of a command, in bytes */
 #define NHCA_MAX_COMMAND	256
 
 static int recover_get(void *data, u64 *val)

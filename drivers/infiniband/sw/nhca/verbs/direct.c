@@ -53,7 +53,7 @@ struct ib_mr *nhca_reg_direct(struct ib_pd *ibpd, const struct nhca_reg_mr_cmd *
 }
 
 /*
- * Destroy the handle of a pool.  The process cannot do this while regions use the pool.  When the
+ * Destroy the handle of a pool.  A process gets -EBUSY while regions use the pool.  When the
  * context is closed, the core may destroy the handle before the regions; then the destruction of
  * the last region frees the pool.
  */

@@ -137,8 +137,8 @@ int nhca_spec_rule(const struct ib_flow_attr *attr, struct nhca_steer_rule *rule
 	int err;
 
 	/*
-	 * Default rules are for frames that the host does not use, and the driver cannot determine
-	 * which frames these are.
+	 * The driver supports no sniffer rules and no default rules.  A default rule is for frames
+	 * that the host does not use, and the driver cannot determine which frames these are.
 	 */
 	if (attr->type != IB_FLOW_ATTR_NORMAL || (attr->flags & ~IB_FLOW_ATTR_FLAGS_DONT_TRAP))
 		return -EOPNOTSUPP;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Job memory: the handles of processes.  A handle is a uobject.  The core destroys a uobject when
- * the file descriptor of its context is closed, or when the device of the context is removed.
+ * Job memory: the handles of processes.  A handle is a uobject.  The core destroys it when the
+ * process calls NHCA_METHOD_JOB_MEM_DEREG, when the file descriptor of its context is closed, or
+ * when the device of the context is removed.
  */
 #include "objects.h"
 #include "../memory/job.h"
@@ -12,8 +13,8 @@
 
 /*
  * Get the job whose number is in an attribute.
- * Return: a counted reference, which the caller releases with nhca_job_put(), because a region
- * takes another reference; ERR_PTR: the attribute cannot be read, or an error of nhca_job_get().
+ * Return: a counted reference, which the caller releases with nhca_job_put(), because a region has
+ * its own reference; ERR_PTR: the attribute cannot be read, or an error of nhca_job_get().
  */
 static struct nhca_job *job_of(const struct uverbs_attr_bundle *attrs, u16 attr)
 {

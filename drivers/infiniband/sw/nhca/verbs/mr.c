@@ -155,8 +155,8 @@ struct ib_mr *nhca_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length
 
 /*
  * Make a region that replaces @old, which the core then destroys.  A region to which a window is
- * bound cannot be destroyed.  So first close the keys of @old: this fails if a window is bound, and
- * afterwards no window can be bound.
+ * bound cannot be destroyed.  So the function closes the keys of @old: nhca_mr_close() fails if a
+ * window is bound, and after its success no window can be bound.
  */
 static struct ib_mr *nhca_mr_replace(struct ib_mr *old, struct ib_pd *ibpd, u64 start,
 				     u64 length, u64 iova, int access)
@@ -176,10 +176,11 @@ static struct ib_mr *nhca_mr_replace(struct ib_mr *old, struct ib_pd *ibpd, u64 
 }
 
 /*
- * A change of rights or of the protection domain keeps the keys, because peers may use them.  A
- * change of the translation makes a new region with new keys, and the core destroys the old region,
- * so no operation uses a half-changed region.  A new region is also made if pages that were pinned
- * for reading must become writable, and if a region changes between pinned and on-demand memory.
+ * A change of rights or of the protection domain usually keeps the keys, because peers may use
+ * them.  A change of the translation makes a new region with new keys, and the core destroys the
+ * old region, so no operation uses a half-changed region.  A new region is also made if pages that
+ * were pinned for reading must become writable, or if a region changes between pinned and on-demand
+ * memory.
  */
 struct ib_mr *nhca_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 length,
 				 u64 iova, int access, struct ib_pd *ibpd,

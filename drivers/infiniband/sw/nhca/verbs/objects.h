@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Private to verbs/ and its KUnit tests: the functions of nhca_dev_ops, file by file.  A function
- * without a comment implements the member of struct ib_device_ops with the same name.  Its
+ * For verbs/ and its KUnit tests: the functions of nhca_dev_ops, file by file.  A function without
+ * a comment implements the member of struct ib_device_ops to which ops.c assigns the function.  Its
  * parameters, context and return values are those that <rdma/ib_verbs.h> and the RDMA core specify
  * for this member.  The arrays of struct uapi_definition are parts of nhca_uapi_defs.
  */
@@ -208,24 +208,25 @@ void nhca_qp_who(struct nhca_qp *qp);
  */
 int nhca_qp_count(struct nhca_qp *qp, struct ib_udata *udata);
 
-/* Undo nhca_qp_count(), for a QP that was destroyed.  Context: process, sleeps. */
+/* Undo nhca_qp_count(), after the QP was destroyed.  Context: process, sleeps. */
 void nhca_qp_uncount(struct nhca_qp *qp);
 
 /**
  * struct nhca_qp_ops - what differs between kinds of QPs
  * @create: called by nhca_create_qp(), which has set dev, who and user of the QP.  The function
- *          counts the QP by nhca_qp_count(), and undoes the count if it fails.  It returns 0;
- *          -EOPNOTSUPP: the driver does not support an attribute; -EINVAL: an attribute exceeds its
- *          limit or contradicts another one; -ENOMEM: no memory, or a limit of nhca_qp_count();
- *          errors of nhca_request(), nhca_respond(), nhca_qpn_reserve(), nhca_qp_init() and
- *          nhca_channel_create().
+ *          counts the QP by nhca_qp_count(), and undoes the count if the creation fails.  The
+ *          function returns 0; -EOPNOTSUPP: the driver does not support an attribute; -EINVAL: an
+ *          attribute exceeds its limit or contradicts another one; -ENOMEM: no memory, or a limit
+ *          of nhca_qp_count(); errors of nhca_request(), nhca_respond(), nhca_qpn_reserve(),
+ *          nhca_qp_init() and nhca_channel_create().
  * @modify: called by nhca_modify_qp()
  * @query:  called by nhca_query_qp(): fill in all attributes except capabilities and current state
  * @destroy: called by nhca_destroy_qp(): undo @create except the count; no steering rule refers to
- *          the QP any more.  @query and @dump may still be running: before the function frees what
- *          these use, it waits for an RCU grace period
- * @dump:   add the state of the QP to a netlink message, as a struct if @raw is true.  It returns
- *          0; -EMSGSIZE: the message has no room; -EOPNOTSUPP: this kind of QP has no struct.
+ *          the QP any more.  @query and @dump may still be running: the function waits for an RCU
+ *          grace period before it frees memory that they use
+ * @dump:   add the state of the QP to a netlink message, as a struct if @raw is true.  The function
+ *          returns 0; -EMSGSIZE: the message has no room; -EOPNOTSUPP: this kind of QP has no
+ *          struct.
  *
  * All these functions run in process context.  @query and @dump run in RCU read-side sections; the
  * others may sleep.  Posts, doorbells and packets do not call functions of the table, because an
@@ -302,13 +303,13 @@ extern const struct uapi_definition nhca_direct_defs[];
 /**
  * nhca_reg_direct - register a part of a file or block device (NHCA_REG_MR_DIRECT)
  * @ibpd:   protection domain
- * @cmd:    the driver's part of the command
- * @length: bytes; the core's part
- * @iova:   address of the first byte; the core's part
- * @access: rights; the core's part
+ * @cmd:    the driver's part of the command; @length, @iova and @access are from the core's part
+ * @length: bytes
+ * @iova:   address of the first byte
+ * @access: rights
  * @udata:  argument of the verb
  * Context: process, sleeps.
- * Return: the region; ERR_PTR: -EINVAL: the process has no pool @cmd->pool, or @cmd has an unknown
+ * Return: the region; ERR_PTR: -EINVAL: the context has no pool @cmd->pool, or @cmd has an unknown
  * flag or a reserved field that is not 0; -EOPNOTSUPP: the driver is built without direct/; or as
  * nhca_mr_direct().
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Performance management agent (IBTA 16.1): answers requests for the counters of the port.  A read
- * of a file in /sys/class/infiniband/NAME/ports/1/counters makes the RDMA core send a request.
+ * Performance management agent (IBTA 16.1): answers requests for the counters of the port.  For a
+ * read of a file in /sys/class/infiniband/NAME/ports/1/counters the RDMA core makes such a request.
  */
 #include <rdma/ib_mad.h>
 #include <rdma/ib_pma.h>
@@ -33,8 +33,8 @@ static void nhca_pma_class_port_info(struct ib_pma_mad *out)
 }
 
 /*
- * Return: number of packets that were damaged or malformed.  Packets that are valid, but that the
- * addressed QP refuses, do not count.
+ * Return: number of packets that were damaged or malformed, or that had a wrong length.  Packets
+ * that the addressed QP refuses for another reason do not count.
  */
 static u64 nhca_pma_rcv_errors(const u64 *v)
 {

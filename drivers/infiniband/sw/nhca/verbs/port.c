@@ -39,7 +39,7 @@ int nhca_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr
 {
 	struct nhca_dev *dev = to_nhca_dev(ibdev);
 
-	/* All other fields are 0: RoCE has no subnet manager and no LIDs. */
+	/* The core has set @attr to 0.  RoCE has no subnet manager, so SM and LID fields stay 0. */
 	attr->state = READ_ONCE(dev->port_state);
 	attr->phys_state = nhca_phys_state(dev->netdev, attr->state);
 	attr->max_mtu = IB_MTU_4096;
@@ -99,8 +99,8 @@ int nhca_get_numa_node(struct ib_device *ibdev)
 }
 
 /*
- * Report the speed of the netdev in units of 100 Mbit/s.  Width and speed of struct ib_port_attr
- * only approximate this value.
+ * Report the speed of the netdev in units of 100 Mbit/s; an unknown speed as 1 Gbit/s.  Width and
+ * speed of struct ib_port_attr only approximate this value.
  */
 int nhca_query_port_speed(struct ib_device *ibdev, u32 port, u64 *speed)
 {

@@ -162,7 +162,7 @@ static bool nhca_qp_ranges_ok(const struct ib_qp_attr *attr, int mask)
 	return true;
 }
 
-/* Return: true if the path MTU does not exceed the active MTU of the port (IBTA 11.2). */
+/* Return: true if the path MTU is valid and not above the active MTU of the port (IBTA 11.2). */
 static bool nhca_qp_mtu_ok(const struct nhca_dev *dev, enum ib_mtu mtu)
 {
 	return mtu >= IB_MTU_256 && mtu <= IB_MTU_4096 &&
@@ -213,7 +213,7 @@ static int nhca_qp_apply(struct nhca_qp *qp, const struct ib_qp_attr *attr, int 
 		return -EINVAL;
 	/*
 	 * ib_modify_qp_is_ok() of older kernels allows IB_QP_RATE_LIMIT for raw packet QPs only, so
-	 * the next condition checks this flag.
+	 * the call omits this flag.  The second condition checks the flag.
 	 */
 	if (!ib_modify_qp_is_ok(cur, new, qp->ibqp.qp_type, mask & ~IB_QP_RATE_LIMIT))
 		return -EINVAL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * verbs/ has one file for each kind of object.  The functions in these files are members of struct
- * ib_device_ops or uverbs methods: they check arguments, and call functions of other directories.
+ * verbs/ has the functions for struct ib_device_ops and the uverbs methods, in one file for each
+ * kind of object.  They check arguments, and call functions of other directories.
  */
 #ifndef NHCA_VERBS_H
 #define NHCA_VERBS_H

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Watches of a process's memory: the objects that user space has, and their words.
+ * Watches of a process's memory (memory/watch.h): the objects that user space has, and the words
+ * in which a process reads whether its memory may have changed.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
