@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: what the requester does with each kind of response (IBTA 9.7.5, 9.7.7). */
+/*
+ * KUnit: what the requester does with ACKs, NAKs, READ responses and atomic results (IBTA 9.7.5,
+ * 9.7.7).
+ */
 #include "qp_fixture.h"
 
 #define SEND_ONLY	(NHCA_SVC_RC | NHCA_OP_SEND_ONLY)
@@ -57,8 +60,8 @@ static u32 completions(struct kunit *test, enum ib_wc_status status)
 
 /*
  * Four SENDs are outstanding. Each row of the table has a response and its effect on the requester:
- * una and psn count from FIX_SQ_PSN, done is the number of completions, and sent is the number of
- * packets sent so far.
+ * una and psn count from FIX_SQ_PSN, done is the number of completions if the QP stays in RTS, and
+ * sent is the number of packets sent so far.
  */
 static void aeth_table_test(struct kunit *test)
 {
@@ -66,21 +69,24 @@ static void aeth_table_test(struct kunit *test)
 		u8 syndrome;
 		int psn;
 		u32 una, done, sent;
-		/* status of the oldest request; IB_WC_SUCCESS: the QP stays in RTS */
+		/*
+		 * status of the request that fails; IB_WC_SUCCESS: none fails, so the QP stays in
+		 * RTS
+		 */
 		enum ib_wc_status error;
 		enum nhca_counter counter;
 	} rows[] = {
 		{ NHCA_AETH_ACK, 0, 1, 1, 4, IB_WC_SUCCESS, NHCA_CNT_MAX },
 		{ NHCA_AETH_ACK, 3, 4, 4, 4, IB_WC_SUCCESS, NHCA_CNT_MAX },
 		/*
-		 * the PSN was acknowledged before or was not sent yet, so the response has no
-		 * effect
+		 * the PSN was acknowledged before or was not sent yet, so the response is only
+		 * counted
 		 */
 		{ NHCA_AETH_ACK, -1, 0, 0, 4, IB_WC_SUCCESS, NHCA_CNT_DUP_RESPONSE },
 		{ NHCA_AETH_ACK, 4, 0, 0, 4, IB_WC_SUCCESS, NHCA_CNT_DUP_RESPONSE },
 		/*
-		 * a NAK acknowledges all PSNs before its own PSN; after a sequence NAK, the PSNs
-		 * from its own on are sent again
+		 * a NAK acknowledges all PSNs before its own PSN; a sequence NAK also makes the
+		 * requester send the packets from this PSN on again
 		 */
 		{ NHCA_AETH_NAK | NHCA_NAK_PSN_SEQ, 2, 2, 2, 6, IB_WC_SUCCESS,
 		  NHCA_CNT_RCVD_SEQ_NAK },
@@ -121,8 +127,8 @@ static void aeth_table_test(struct kunit *test)
 }
 
 /*
- * Each sequence NAK without progress uses a retry, except the first NAK. After 7 retries the
- * request fails.
+ * Each sequence NAK without progress uses a retry, except the first NAK. When the 7 retries are
+ * used up, the next NAK fails the request.
  */
 static void seq_nak_retries_test(struct kunit *test)
 {
@@ -165,8 +171,8 @@ static void rnr_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, f->nsent, 1 + i);
 		KUNIT_EXPECT_EQ(test, sq->rnr_retries, 1 - i);
 		/*
-		 * an older callback of the timer, which waited for the lock, does not end the wait:
-		 * the timer is pending again, because the RNR NAK has started it
+		 * a callback of the timer that waited for the lock does not end the wait, because
+		 * the RNR NAK has started the timer again: the timer is pending
 		 */
 		set_bit(0, &sq->kicked);
 		local_bh_disable();
@@ -261,8 +267,8 @@ static void implied_nak_test(struct kunit *test)
 
 /*
  * If no response of a READ has arrived, an ACK of a later SEND makes the requester retransmit the
- * READ. RNR NAK and NAK of the SEND complete no request, because the data of the READ is missing. A
- * NAK that refuses the READ completes the READ with an error.
+ * READ. An RNR NAK or sequence NAK of the SEND completes no request, because the data of the READ
+ * is missing. A NAK that refuses the READ completes the READ with an error.
  */
 static void read_lost_test(struct kunit *test)
 {
@@ -299,9 +305,7 @@ static void read_fault_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_LOCAL_PROT_ERR), 1);
 }
 
-/*
- * A batch of responses in one skb, without ICRC: the two middle responses are placed in one call.
- */
+/* Two middle responses in one skb, without ICRC: nhca_ack_middle() places the second one. */
 static void read_batch_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * KUnit: packets of one received batch (a GRO skb) that the driver handles together: RC packets
- * that differ only in their PSN, and packets of one transfer that carry consecutive segments. Also
- * tests the piggybacked ACK: a packet without an ICRC has the acknowledged PSN in its last 4 bytes.
+ * that differ only in their PSN, and packets of a channel that carry consecutive segments of one
+ * transfer. Also tests piggybacked ACKs: the last 4 bytes of a packet without an ICRC may be the
+ * acknowledged PSN.
  */
 #include <kunit/test.h>
 #include <linux/ipv6.h>
@@ -61,8 +62,8 @@ static struct nhca_hdr header(u8 opcode, u32 n)
 }
 
 /*
- * Build a batch of fragments, as nhca does when it sends a batch: for each packet, a fragment with
- * the headers and a fragment with the payload and the tail.
+ * Build a batch of fragments: for each packet, a fragment with the headers and a fragment with the
+ * payload and the tail.
  */
 static void batch_begin(struct kunit *test, struct alike *a, u8 opcode)
 {
@@ -94,7 +95,7 @@ static void batch_begin(struct kunit *test, struct alike *a, u8 opcode)
 		skb_add_rx_frag(a->skb, 2 * n + 1, page, hdr_len, seg - hdr_len, seg - hdr_len);
 	}
 
-	/* set the state that follows when the first packet was decoded and accepted */
+	/* set the state that the receiver has after it has decoded and accepted the first packet */
 	a->rx.skb = a->skb;
 	a->rx.udp_len = seg;
 	a->rx.payload = PAYLOAD;
@@ -161,7 +162,7 @@ static void whole_batch_test(struct kunit *test)
 	kfree_skb(a.skb);
 }
 
-/* No more packets are copied than the caller allows, because the message has room for no more. */
+/* No more packets are copied than the caller allows. */
 static void bound_test(struct kunit *test)
 {
 	struct alike a;
@@ -237,7 +238,7 @@ static void run_begin(struct kunit *test, struct alike *a)
 }
 
 /*
- * nhca_rx_run() counts all segments of a transfer that follow in the batch, and nhca_rx_next()
+ * nhca_rx_run() counts all packets of the batch that continue the transfer, and nhca_rx_next()
  * steps to each of them, so that all payload is copied.
  */
 static void run_whole_batch_test(struct kunit *test)
@@ -273,7 +274,7 @@ static void run_whole_batch_test(struct kunit *test)
 	kfree_skb(a.skb);
 }
 
-/* Any difference in the header of a packet, except in AckReq, ends the run before this packet. */
+/* Any wrong bit in the header of a packet, except AckReq, ends the run before this packet. */
 static void run_every_bit_test(struct kunit *test)
 {
 	const u32 ackreq = 8 * 8 + 7;
@@ -354,12 +355,11 @@ static void acks_test(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, acks(&a, &psn));
 	KUNIT_EXPECT_EQ(test, psn, h.acks);
 	KUNIT_EXPECT_FALSE(test, nhca_rx_mark(&a.rx, &tail));
-	/* the following packets have no NHCA_CAP_ACKS, so they end the run */
-	KUNIT_EXPECT_EQ(test, place(&a, PACKETS), 0);
 	/*
-	 * with NHCA_CAP_ACKS, the following packets end the run too, because each has its own
-	 * acknowledgment
+	 * the caller must read the acknowledgment of each packet, so no following packet is copied
 	 */
+	KUNIT_EXPECT_EQ(test, place(&a, PACKETS), 0);
+	/* the same if the following packet also carries an acknowledgment */
 	bth(&a, 1)[4] |= NHCA_CAP_ACKS;
 	a.rx.alike.bth[4] |= NHCA_CAP_ACKS;
 	KUNIT_EXPECT_EQ(test, place(&a, PACKETS), 0);

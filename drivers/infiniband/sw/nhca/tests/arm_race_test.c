@@ -27,8 +27,9 @@ enum how {
 
 /*
  * The model stores what was requested and which entries are in the ring. An event is due when an
- * entry is posted that satisfies the request, or when a command finds an unpolled entry that
- * satisfies the request.
+ * entry is posted that satisfies the request. For user space it is also due when a command finds
+ * such an entry unpolled; exception: the consumer arms in the ring and has not polled since the
+ * last event (@polled).
  */
 struct model {
 	enum how how;
@@ -41,7 +42,7 @@ struct model {
 	bool moderated;	/* moderation was set: the consumer sends the command after each arming */
 	u16 count;
 	u16 period;
-	u32 since;	/* completions since the last event */
+	u32 since;	/* completions since the last event, or since a command found no entry */
 	u32 requests;
 	u32 events;
 };
@@ -57,7 +58,7 @@ static enum nhca_arm_todo model_event(struct model *m)
 	return NHCA_ARM_RAISE;
 }
 
-/* Return: what arm.c has to do when the model has found unpolled entries of the kinds @kind. */
+/* Return: what arm.c has to do when there are unpolled entries of the kinds @kind. */
 static enum nhca_arm_todo model_entries(struct model *m, u8 kind)
 {
 	if (!(m->request & kind))
@@ -222,7 +223,7 @@ static void race_event(struct ib_cq *ibcq, void *context)
 	wake_up(&r->wait);
 }
 
-/* The QP: posts a completion whenever there is room. */
+/* The QP: posts completions while there is room, with random pauses. */
 static int race_poster(void *arg)
 {
 	struct arm_race *r = arg;
@@ -308,7 +309,7 @@ static bool race_wait(struct arm_race *r, int seen)
 	return false;
 }
 
-/* The consumer: sleeps after each arming until an event is raised. */
+/* The consumer: sleeps until an event is raised, each time that race_round() returns true. */
 static int race_consumer(void *arg)
 {
 	struct arm_race *r = arg;

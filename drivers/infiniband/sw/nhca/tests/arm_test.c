@@ -105,7 +105,7 @@ static void arm_set(struct nhca_arm *arm, struct nhca_arm_ring *ring, char state
 		nhca_arm_stop(arm);
 }
 
-/* The consumer requests an event: in the ring as the provider does it, and by the command. */
+/* The consumer requests an event: by the command, and also in the ring if it arms there. */
 static enum nhca_arm_todo arm_ask(struct nhca_arm *arm, struct nhca_arm_ring *ring, u8 kind)
 {
 	u32 seq = ring->seq;
@@ -173,8 +173,9 @@ static void arm_table_test(struct kunit *test)
 }
 
 /*
- * With a count and a period, the event waits until as many completions as the count have come since
- * the last event, or since a request found the ring empty.
+ * With a count and a period, the event waits for the end of the period or for a number of
+ * completions, whichever comes first. The number counts from the last event, or from a request that
+ * found the ring empty.
  */
 static void arm_count_test(struct kunit *test)
 {
@@ -193,7 +194,10 @@ static void arm_count_test(struct kunit *test)
 				    i);
 		ring.cons++;
 	}
-	/* a smaller count, or a longer period, also applies to an event that is already deferred */
+	/*
+	 * a new count also applies to an event that is already deferred: one completion is not
+	 * enough for a count of 2, but for a count of 1
+	 */
 	nhca_arm_request(&arm, ring, IB_CQ_NEXT_COMP);
 	ring.prod++;
 	KUNIT_EXPECT_EQ(test, nhca_arm_completion(&arm, ring, IB_CQ_NEXT_COMP), NHCA_ARM_TIMER);
@@ -353,8 +357,9 @@ static void cq_arm_seq_test(struct kunit *test)
 }
 
 /*
- * The command that a consumer sends after arming in the ring raises an event for unpolled entries,
- * but never a second event for the same arming.
+ * The command that a consumer sends after arming in the ring raises an event for unpolled entries
+ * if the consumer has polled since the last event. It never raises a second event for the same
+ * arming.
  */
 static void cq_arm_seq_doorbell_test(struct kunit *test)
 {
@@ -414,7 +419,7 @@ static void cq_arm_seq_doorbell_test(struct kunit *test)
 	cq_post(f, 1, 0, false, NULL);
 	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
 	cq_done(f);
-	/* without arming in the ring, arm_seq has no effect */
+	/* if the CQ cannot be armed in the ring, arm_seq has no effect */
 	f = cq_make(test, 8, 0, true);
 	nhca_cq_enable_arm(&f->cq);
 	KUNIT_EXPECT_EQ(test, f->cq.ring.hdr->flags, 0);
@@ -425,8 +430,8 @@ static void cq_arm_seq_doorbell_test(struct kunit *test)
 }
 
 /*
- * The index of the last event and the index of a solicited entry have no effect once they are 2^31
- * entries old.
+ * The indices of the last event and of a solicited entry are here nearly 2^32 entries old, so they
+ * look like future indices. They have no effect, because nhca_arm_age() has replaced them.
  */
 static void cq_arm_seq_wrap_test(struct kunit *test)
 {
@@ -555,8 +560,8 @@ static void cq_moderate_period_test(struct kunit *test)
 }
 
 /*
- * A completion that does not fit raises no event and leaves the CQ armed. The next completion that
- * fits raises the event.
+ * A completion that does not fit raises no completion event and leaves the CQ armed. The next
+ * completion that fits raises the event.
  */
 static void cq_arm_overflow_test(struct kunit *test)
 {

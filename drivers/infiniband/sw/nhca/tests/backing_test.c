@@ -38,8 +38,8 @@ static int fetch(struct kunit *test, struct ib_mr *mr, u64 va, struct nhca_fault
 	int err;
 
 	/*
-	 * fill the iterator with a pattern: the checks below fail if the backing gets uninitialized
-	 * bytes of it
+	 * fill the iterator with a pattern, so that a test fails if the backing gets an
+	 * uninitialized member of the iterator
 	 */
 	memset(&it, 0x5a, sizeof(it));
 	enter();
@@ -118,7 +118,7 @@ static void arguments_test(struct kunit *test)
 }
 
 /*
- * nhca_iter_ahead() passes the bytes of the operation to the backing, for a key and for an R_Key
+ * nhca_iter_ahead() passes the length of the operation to the backing, for a key and for an R_Key
  * reference.
  */
 static void ahead_test(struct kunit *test)
@@ -138,8 +138,8 @@ static void ahead_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fake->aheads, 0);
 	nhca_iter_for(&it, w, 1);
 	/*
-	 * packets must not refer to the pages of a READ through the key of a window, so the result
-	 * is false
+	 * the key is not that of the region, as for a READ through a window: packets must not refer
+	 * to the pages of the READ, so the result is false
 	 */
 	KUNIT_EXPECT_FALSE(test, nhca_iter_ahead(&it, mr->rkey + 256));
 	KUNIT_EXPECT_TRUE(test, nhca_iter_ahead(&it, mr->rkey));
@@ -195,8 +195,8 @@ static void wait_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, n, 1);
 
 	/*
-	 * after a cancel, the owner waits again, but no new wait begins before the canceled wait
-	 * has ended
+	 * if the owner waits again after a cancel, the end of the canceled wait resumes the owner,
+	 * because no new wait begins before this end
 	 */
 	KUNIT_EXPECT_TRUE(test, nhca_fault_begin(w));
 	nhca_fault_cancel(w);

@@ -644,8 +644,8 @@ void pair_exit(struct kunit *test)
 	if (!p)
 		return;
 	/*
-	 * freeing a packet lets a channel send more packets; p->xmit_err keeps these packets off
-	 * the wire
+	 * freeing a packet lets a channel send more packets; p->xmit_err and p->batch keep these
+	 * packets off the wire
 	 */
 	p->xmit_err = -ENETDOWN;
 	p->batch = 0;

@@ -4,10 +4,10 @@
  * channel of the same job. Packets that a channel sends wait on a list until the test delivers,
  * repeats, changes or drops them. Tests post work requests in the send FIFO as user space does.
  *
- * The functions that replace functions of net/ are called only in the thread of the test. The
- * bottom half of the send engine runs in this thread when BHs are enabled again, but it would
- * continue in ksoftirqd after a while. So a test leaves at most one pass (NHCA_CH_PASS) to the
- * bottom half, and disables BHs around calls that queue it.
+ * The replacements of functions of net/ have an effect only in the thread of the test. The bottom
+ * half of the send engine runs in this thread when BHs are enabled again, but it would continue in
+ * ksoftirqd after a while. So a test leaves at most one pass (NHCA_CH_PASS) to the bottom half, and
+ * disables BHs around calls that queue the bottom half.
  */
 #ifndef NHCA_TEST_CHANNEL_PAIR_H
 #define NHCA_TEST_CHANNEL_PAIR_H
@@ -100,7 +100,7 @@ struct pair_end {
  * struct pair_packet - a packet, or a batch of packets of a transfer, that a channel has sent
  * @list:    link in pair.wire
  * @hdr:     headers of the first packet
- * @payload: bytes of each packet
+ * @payload: bytes of payload in each packet
  * @count:   number of packets
  * @saddr:   IPv4 source address, host order
  * @daddr:   IPv4 destination address, host order
@@ -124,7 +124,7 @@ struct pair_packet {
 
 /**
  * struct pair - two hosts and the network between them
- * @nn:     the namespace of both
+ * @nn:     the namespace of all hosts
  * @end:    the hosts; end[2] exists only after pair_add()
  * @chans:  all channels
  * @wire:   packets that were sent, in the order of sending
@@ -133,8 +133,8 @@ struct pair_packet {
  * @zcopy:  a packet has a zero-copy reference until it is freed, unless its payload must be copied
  *          or has at most NHCA_COPY_BREAK bytes
  * @charge: packets are charged to the flow of the channel until they are freed
- * @xmit_err: error that sending a packet returns; 0: sending succeeds
- * @fail_at: number of the packet that fails with -ENOMEM; 1: the next packet; 0: no packet fails
+ * @xmit_err: error that nhca_xmit() returns; 0: nhca_xmit() succeeds. Batches do not fail
+ * @fail_at: number of the call of nhca_xmit() that fails with -ENOMEM; 1: the next call; 0: no call
  * @fail_ring: number of the ring that cannot be allocated; 1: the next ring; 0: no ring fails
  * @flip:   pair_rx() flips a bit of the byte at this offset, counted from the end of the UDP
  *          header; -1: no bit is flipped
@@ -208,10 +208,10 @@ void chan_destroy(struct chan *c);
  * @c:      the channel
  * @opcode: NHCA_WR_CH_*
  *
- * The work request is signaled. It names the peer, and the first rCxt of this channel and of the
- * peer. Its wr_id is chan_wr_id(), its cookie chan_cookie(). A work request with a struct
- * nhca_rcxt_wr has tid 1. Unless the work request is a cancel or fence, each packet has PAIR_SEG
- * bytes, and the transfer begins at the first byte of the memory of both ends. The target of
+ * The work request is signaled. It names the peer and the peer's first rCxt. Its wr_id is
+ * chan_wr_id(), its cookie chan_cookie(). All work requests but NHCA_WR_CH_PACKET also name the
+ * first rCxt of this channel, and have tid 1. Each packet of a transfer has PAIR_SEG bytes, and the
+ * transfer begins at the first byte of the memory of source and destination. The target of
  * NHCA_WR_CH_MOVE is the first rCxt of end 1.
  * Return: the slot.
  */
@@ -334,7 +334,7 @@ void pair_settle(struct kunit *test);
  * @rnd:  random numbers
  *
  * A quarter of the packets move to the end of the wire. Of the other packets, one of eight is not
- * delivered, and one of eight stays on the wire, so the next calls deliver it again.
+ * delivered, and one of eight stays on the wire, so a later call may deliver it again.
  * Return: false if the wire is empty.
  */
 bool pair_lossy(struct kunit *test, struct rnd_state *rnd);

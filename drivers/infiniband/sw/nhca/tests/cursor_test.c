@@ -11,7 +11,7 @@ static u8 byte_at(u32 off)
 	return off * 7 + (off >> 8);
 }
 
-/* Add @len bytes as a fragment to @skb, which is @head or an skb of its frag_list. */
+/* Add @len bytes as a fragment to @skb, which is @head or will be in the frag_list of @head. */
 static void add_frag(struct kunit *test, struct sk_buff *head, struct sk_buff *skb, u32 len)
 {
 	struct page *page = alloc_page(GFP_KERNEL);
@@ -115,7 +115,7 @@ static void back_test(struct kunit *test)
 
 /*
  * nhca_cursor_skip() moves to the piece with the offset, or to the last piece of the same skb, and
- * never backwards. nhca_cursor_at() finds the byte afterwards as without the skip.
+ * never backwards. Afterwards nhca_cursor_at() finds the byte as without the skip.
  */
 static void skip_test(struct kunit *test)
 {

@@ -91,9 +91,9 @@ static int post(struct kunit *test, enum ib_wr_opcode opcode, u64 addr, u32 len,
 }
 
 /*
- * A datagram has the headers of its work request, the path of its address handle and the right
- * payload. Its work request completes without a response. A Q_Key with the top bit set selects the
- * Q_Key of the QP.
+ * The headers of a datagram agree with its work request, its path is that of the address handle,
+ * and its payload is right. The work request completes without a response. A Q_Key with the top bit
+ * set selects the Q_Key of the QP.
  */
 static void send_test(struct kunit *test)
 {
@@ -453,7 +453,7 @@ static void bad_receive_test(struct kunit *test)
 
 /* ---- the same-host path ---- */
 
-/* Deliver a datagram of @f->qp to @peer through the loopback netdev. */
+/* Let @peer receive a datagram of the fixture's QP from the loopback netdev. */
 static void hear(struct kunit *test, struct nhca_qp *peer)
 {
 	struct qp_fixture *f = test->priv;
@@ -540,8 +540,8 @@ static void same_host_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_SAME_HOST_BYTES), 50);
 
 	/*
-	 * packets are sent instead if the peer refuses the Q_Key, to a multicast address, if the
-	 * last packet that the peer received came from another QP, and after the same-host path has
+	 * packets are sent instead if the peer refuses the Q_Key, if the address is multicast, if
+	 * the last packet that the peer received came from another QP, or if the same-host path has
 	 * expired
 	 */
 	fix_post_recv(test, &peer->rq.wq, f->mr, at, GRH + 50);

@@ -195,8 +195,8 @@ static void bytes_of_qp_test(struct kunit *test)
 }
 
 /*
- * A user who has used up a share of the memory for deferred packets gets no more. Another user gets
- * some.
+ * A user who has used up the user's share of the memory for deferred packets (half) gets no more.
+ * Another user gets some.
  */
 static void bytes_of_user_test(struct kunit *test)
 {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: one packet whose bytes go to several SGEs of one region of a file. The packet is executed
- * twice at most: the first time the packet may have to wait for blocks, the second time all blocks
- * are there.
+ * KUnit: packets whose bytes go to several SGEs of one region of a file, or come from several SGEs.
  */
 #include "fake_disk.h"
 #include "regions.h"
@@ -13,7 +11,7 @@
 #define PACKET_MAX	4096
 
 /**
- * struct scatter - where the bytes of a packet go
+ * struct scatter - where the bytes of a message go
  * @num: number of SGEs
  * @at: offset of each SGE in the region
  * @len: length of each SGE
@@ -38,7 +36,7 @@ static const struct scatter scatters[] = {
 	{ 2, { 1024, 0 }, { 512, 512 } },
 	{ 3, { 100, 2000, 900 }, { 33, 500, 70 } },
 	{ 3, { 100, 2000, 900 }, { 33, 500, 70 }, true },
-	/* across a boundary of blocks, and back into the first block */
+	/* across a boundary of blocks, then in the first block, then in the second block */
 	{ 3, { 4000, 100, 4200 }, { 200, 300, 100 } },
 	/*
 	 * SGEs of the same bytes, and SGEs that overlap: as in memory, the bytes of the later SGE
@@ -117,7 +115,8 @@ static int execute(struct kunit *test, struct region *r, const struct nhca_sge *
 
 /*
  * Scatter a message to the SGEs of @s in packets of @mtu bytes, and compare the disk with a copy in
- * memory.
+ * memory. Each packet is executed twice at most: the first time it may have to wait for blocks, the
+ * second time all its blocks are there.
  */
 static void scatter(struct kunit *test, const struct scatter *s, u32 mtu)
 {

@@ -191,7 +191,7 @@ static void fig19b_test(struct kunit *test)
 	int i;
 
 	spin_lock_bh(&pool->lock);
-	/* first allocate all ARRs, then bind the PMBs in another order */
+	/* first allocate all ARRs, then give each ARR the PMB of the table */
 	for (i = 0; i < ARRAY_SIZE(map); i++)
 		KUNIT_ASSERT_NOT_NULL(test, take(d, 0, 0, 1, map[i].range, PAGE_SIZE));
 	for (i = 0; i < ARRAY_SIZE(map); i++) {
@@ -231,7 +231,7 @@ static void fig21_test(struct kunit *test)
 
 /*
  * Claims 38, 40, 41: a PMB serves ARRs one after the other, even ARRs of distant blocks and of two
- * queue pairs. A block gets another PMB when it is read again.
+ * queue pairs. A block that is read again gets another PMB while a packet refers to its first PMB.
  */
 static void reuse_test(struct kunit *test)
 {
@@ -257,9 +257,7 @@ static void reuse_test(struct kunit *test)
 		nhca_arr_give(pool, arr, PAGE_SIZE);
 		KUNIT_ASSERT_EQ(test, reclaim(pool, 1), 1);
 	}
-	/*
-	 * the same block is read twice: it gets another PMB while a packet refers to the first PMB
-	 */
+	/* the same block is read twice */
 	arr = take(d, 0, 0, 100, 5, PAGE_SIZE);
 	KUNIT_ASSERT_TRUE(test, arr && nhca_arr_bind(pool, arr));
 	nhca_arr_filled(pool, arr, PAGE_SIZE);
@@ -323,11 +321,11 @@ static void arr_queue_test(struct kunit *test)
 /* ---- random histories beside a model ---- */
 
 /**
- * struct model - the owner of each PMB and ARR, without the driver's structures
+ * struct model - the owner of each PMB, and the PMB of each ARR, without the driver's structures
  * @who:   for each PMB: 0: the pool; 1: a disk; 2: an ARR; 3: no ARR, but packets may still
  *         refer to its page (resting)
- * @refs:  references of packets to its page
- * @mark:  the value that a disk wrote to the page last
+ * @refs:  for each PMB: references of packets to its page
+ * @mark:  not used
  * @bound: for each ARR: index of its PMB plus 1; 0: the ARR has no PMB
  * @wrote: for each ARR: the value that the disk wrote for the ARR
  */

@@ -10,7 +10,7 @@
 #define HISTORY_STEPS	4000
 /* number of regions that wait for room in the pool, in more_test() */
 #define WAITERS		(4 * NHCA_MORE_BATCH)
-/* half_begin() gives each owner other parts of the disk; parts begin and end inside blocks */
+/* half_begin() gives each owner other parts of the disk; adjacent parts meet inside a block */
 #define PART		5300
 #define PARTS		(DISK_BYTES / PART)
 #define OP_MAX		(4 * PART)
@@ -62,8 +62,8 @@ static void block_test(struct kunit *test)
 }
 
 /*
- * Whole units of direct I/O (DISK_ALIGN bytes) are also written without a read, adjacent blocks by
- * one request.
+ * Whole units of direct I/O (DISK_ALIGN bytes) are also written without a read, and four adjacent
+ * blocks need at most two requests.
  */
 static void units_test(struct kunit *test)
 {
@@ -166,9 +166,9 @@ static void aborted_test(struct kunit *test)
 }
 
 /*
- * Set the age of all blocks that collect bytes, which is the time since their last bytes came, to
- * @age jiffies. With an age far below 0 the blocks stay younger than NHCA_READY_AGE for as long as
- * the test takes. The caller holds the lock of the pool.
+ * Set the age of all COLLECTING blocks to @age jiffies. The age is the time since the last bytes
+ * came. With an age far below 0 the blocks stay younger than NHCA_READY_AGE for as long as the test
+ * takes. The caller holds the lock of the pool.
  */
 static void age_blocks(struct fake_disk *d, long age)
 {
@@ -179,8 +179,8 @@ static void age_blocks(struct fake_disk *d, long age)
 }
 
 /*
- * If a pool has no free block, it writes and releases an incomplete block whose peer has sent
- * nothing for NHCA_READY_AGE. The operation continues in another block.
+ * If other operations need blocks, a pool writes and releases an incomplete block to which no bytes
+ * have come for NHCA_READY_AGE. The operation continues in another PMB.
  */
 static void split_test(struct kunit *test)
 {
@@ -389,7 +389,10 @@ static void flush_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, d->store.ndirty, 1);
 	KUNIT_EXPECT_EQ(test, disk_flush(d, 0, 2, true), 0);
 
-	/* two flushes: the second flush waits for the first flush, and then for the other block */
+	/*
+	 * two flushes: the first flush waits for the other block, the second flush for the first
+	 * flush
+	 */
 	KUNIT_EXPECT_EQ(test, disk_flush(d, 0, 3, false), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, disk_flush(d, 1, 2, true), -EAGAIN);
 	KUNIT_EXPECT_EQ(test, d->told[0], 1);
@@ -409,7 +412,10 @@ static void flush_test(struct kunit *test)
 	disk_free(test, d);
 }
 
-/* After a block was lost, the next flush fails, but later flushes succeed. */
+/*
+ * A flush fails if a block was lost since the last flush, or if the file cannot be made durable.
+ * Later flushes succeed.
+ */
 static void flush_error_test(struct kunit *test)
 {
 	struct fake_disk *d = disk_make(test, 16, false);
@@ -451,8 +457,8 @@ static void count_kick(struct work_struct *work)
 
 /*
  * When a block was sent, or an I/O request has ended, regions that wait for room in the pool try
- * again. nhca_direct_more() lets a bounded number try, because it may run in a live section. The
- * work item of the pool lets all regions try.
+ * again. nhca_direct_more() lets at most NHCA_MORE_BATCH regions try, to bound the time with the
+ * lock held. The work item of the pool lets all regions try.
  */
 static void more_test(struct kunit *test)
 {
@@ -471,7 +477,7 @@ static void more_test(struct kunit *test)
 		nhca_store_wait(&stores[i]);
 		nhca_store_wait(&stores[i]);
 	}
-	/* the pool is not short of blocks, so the call lets no region try */
+	/* pool->short_of is not set, so the call lets no region try */
 	nhca_direct_more(pool);
 	KUNIT_EXPECT_FALSE(test, list_empty(&stores[0].list));
 	for (n = 0; n < WAITERS; n += NHCA_MORE_BATCH) {

@@ -17,7 +17,10 @@ static void resumed(void *arg)
 	++*n;
 }
 
-/* Replace the requester's or responder's wait, so that its end resumes the test and not the QP. */
+/*
+ * Replace the requester's or responder's wait, so that its end is counted in @n and does not resume
+ * the QP.
+ */
 static void own_wait(struct kunit *test, struct nhca_fault **w, u32 *n)
 {
 	struct nhca_fault *own = nhca_fault_alloc(resumed, n);
@@ -272,8 +275,9 @@ static void placed_test(struct kunit *test)
 }
 
 /*
- * A WRITE is acknowledged only when its bytes are on the disk, and its packet is executed once. The
- * test begins and ends the disk's write itself, because the fake backing has no disk.
+ * If the bytes of a WRITE must be on the disk first (nhca_fault_sync()), the WRITE is acknowledged
+ * only then, and its packet is executed once. The test begins and ends the disk's write itself,
+ * because the fake backing has no disk.
  */
 static void last_packet_waits_test(struct kunit *test)
 {

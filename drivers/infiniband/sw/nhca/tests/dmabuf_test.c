@@ -17,7 +17,7 @@
  * @ops:   dma-buf operations
  * @begun: number of begin_cpu_access() calls that succeeded
  * @ended: number of end_cpu_access() calls
- * @vmaps: number of vmap() calls without their vunmap()
+ * @vmaps: number of vmap() calls minus number of vunmap() calls
  * @begin_error: error that begin_cpu_access() returns, or 0
  * @iomem: vmap() declares the memory as I/O memory
  * @misused: a call came in the wrong order
@@ -201,7 +201,7 @@ static void bracket_test(struct kunit *test)
 }
 
 /*
- * If a call of the exporter fails, or nhca cannot use the buffer, registration fails and undoes
+ * If a function of the exporter fails, or nhca cannot use the buffer, registration fails and undoes
  * every call that succeeded before.
  */
 static void refused_test(struct kunit *test)

@@ -244,8 +244,8 @@ static void drain_count_never_wraps(struct kunit *test)
 }
 
 /*
- * All calls in one jiffy together may process NHCA_RX_JIFFY packets. A call that reaches this limit
- * (here after 10 packets) stops, and the bottom half continues.
+ * All calls of nhca_sk_data_ready() in one jiffy together may process NHCA_RX_JIFFY packets. A call
+ * that reaches this limit (here after 10 packets) stops, and the bottom half continues.
  */
 static void drain_stops_in_jiffy(struct kunit *test)
 {
@@ -254,7 +254,7 @@ static void drain_stops_in_jiffy(struct kunit *test)
 	u32 now;
 
 	drain_fill(test, d, DATAGRAMS, 16);
-	/* try again if another jiffy began before drain_once() returned */
+	/* try again if another jiffy began before drain_once() computed its budget */
 	for (tries = 0; tries < 3; tries++) {
 		local_bh_disable();
 		now = jiffies;

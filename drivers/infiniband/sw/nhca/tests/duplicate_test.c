@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: duplicate requests are answered again, and never executed twice (IBTA 9.7.4.5). */
+/*
+ * KUnit: which duplicate requests are answered again, and that SENDs and atomics are never executed
+ * twice (IBTA 9.7.4.5).
+ */
 #include "qp_fixture.h"
 
 #define SEND_ONLY	(NHCA_SVC_RC | NHCA_OP_SEND_ONLY)
@@ -59,8 +62,8 @@ static void send_test(struct kunit *test)
 
 /*
  * The QP answers a duplicate of a READ of three packets, or of a part of this READ. It does not
- * answer a READ that has the PSN of a duplicate, but differs in another field. Each row of the
- * table has the number of response packets and of payload bytes.
+ * answer a READ with the same PSNs whose address or length does not match this READ, or whose key
+ * differs. Each row of the table has the number of response packets and of payload bytes.
  */
 static void read_table_test(struct kunit *test)
 {
@@ -109,7 +112,7 @@ static void read_table_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_READ_REQUESTS), 1);
 }
 
-/* The same atomic twice adds once, and both responses have the same value. */
+/* The same atomic three times adds once, and all responses have the same value. */
 static void atomic_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;

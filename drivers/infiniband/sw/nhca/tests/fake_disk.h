@@ -25,7 +25,7 @@
  * @begun: I/O requests that have begun and not ended
  * @bad:   index of a block that the disk cannot write; -1: the disk can write all blocks
  * @quick: an I/O request ends as soon as it begins
- * @fsyncs: number of times that the file was made durable
+ * @fsyncs: number of calls of disk_fsync()
  * @fsync_err: result of disk_fsync(): 0 or a negative errno
  * @f:     two requesters or responders
  * @told:  number of times that each of @f was resumed after a wait
@@ -215,7 +215,7 @@ static inline int disk_flush(struct fake_disk *d, int who, u64 op, bool persiste
 /*
  * Place one packet in blocks, as a responder or requester does.
  * @placed: also call nhca_store_placed() for the bytes. false: only copy the bytes, as for a packet
- * whose checksum turns out to be wrong after the copy.
+ * whose copy fails before its end.
  * Return: 0, or an error; after -EAGAIN the owner waits for the disk.
  */
 static inline int disk_packet(struct fake_disk *d, int who, u64 op, u64 off, const u8 *from,

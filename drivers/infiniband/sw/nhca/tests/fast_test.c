@@ -334,8 +334,8 @@ static void expect_flat(struct kunit *test, struct ib_mr *ibmr, const u8 *flat, 
 }
 
 /*
- * A region of elements with any offset and length, some of several pages and some empty, reads as
- * one contiguous range.
+ * A region of elements with any offset and length, one of them empty and some of several pages,
+ * reads as one contiguous range.
  */
 static void list_test(struct kunit *test)
 {

@@ -10,7 +10,7 @@
 #include "threads.h"
 
 #define MMS	40u
-#define EACH	20u	/* work of each address space */
+#define EACH	20u	/* work items of each address space */
 #define USER	4711u
 #define OTHER	4712u
 #define NOBODY	U32_MAX

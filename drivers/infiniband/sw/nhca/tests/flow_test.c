@@ -313,7 +313,7 @@ static struct nhca_users *users_make(struct kunit *test)
 	return users;
 }
 
-/* Flow @i is of user @id.  Afterwards only the flows have references to the user. */
+/* Make flow @i a flow of user @id. Afterwards only the flows have references to the user. */
 static void line_share(struct kunit *test, struct line *l, int i, struct nhca_users *users, u32 id)
 {
 	struct nhca_user *user = nhca_user_get(users, id);

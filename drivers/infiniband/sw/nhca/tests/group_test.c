@@ -241,7 +241,7 @@ static void join6_test(struct kunit *test)
 }
 #endif
 
-/* A netdev without IPv4 cannot join a group, and the refused group is not charged. */
+/* A netdev without IPv4 cannot join an IPv4 group, and the refused group is not charged. */
 static void no_join_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;

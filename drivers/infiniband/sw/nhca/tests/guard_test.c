@@ -142,7 +142,7 @@ static void guard_privileged_test(struct kunit *test)
 }
 
 /*
- * nhca's own packets have no socket, and rdma_rxe's have a kernel socket, so the hook accepts both
+ * nhca's own packets have no socket, and rdma_rxe's have a kernel socket, so the hook accepts both.
  */
 static void guard_kernel_test(struct kunit *test)
 {

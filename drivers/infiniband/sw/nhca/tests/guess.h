@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A guesser gets numbers that this host gave out, in order, and guesses the next number. The
- * guesser tries the rules of counters, of random number generators and of weak ciphers.
- *
- * Kernel tests and programs use this header, so it needs nothing but integers.
+ * A guesser gets, one after the other, the numbers that this host gave out, and guesses each next
+ * number. The guesser tries the rules of counters, of linear congruential generators, and of other
+ * linear functions of a counter.
  */
 #ifndef NHCA_TESTS_GUESS_H
 #define NHCA_TESTS_GUESS_H
@@ -18,7 +17,7 @@
  * @seen:    the last numbers; number n is at n % GUESS_SEEN
  * @count:   numbers seen so far
  * @mask:    the bits of a number that are compared
- * @gcd:     greatest common divisor of all differences so far
+ * @gcd:     greatest common divisor of all differences of successive numbers so far
  * @guesses: guesses so far
  * @hits:    guesses that were right
  */
@@ -32,7 +31,8 @@ struct guesser {
 };
 
 /*
- * Return: an earlier number. @ago: 1: the latest number; 2: the number before the latest; and so on
+ * Return: an earlier number. @ago: 1: the latest number; 2: the number before the latest; and so
+ * on.
  */
 static inline unsigned int guess_back(const struct guesser *g, unsigned long ago)
 {
@@ -69,7 +69,7 @@ static inline unsigned int guess_lcg(const struct guesser *g)
 
 	if (!b)
 		return guess_back(g, 1);
-	/* powers of two in the difference leave the factor undetermined, so divide by them */
+	/* an even @b has no inverse, so divide both differences by the powers of two in @b */
 	while (!(b & 1)) {
 		a >>= 1;
 		b >>= 1;

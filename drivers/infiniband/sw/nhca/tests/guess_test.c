@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * KUnit: a peer that has seen keys, QPNs, PVOs or rCxt keys of this host cannot guess the next
- * number, and no number comes back soon.
+ * number. Keys and QPNs do not come back soon.
  */
 #include <linux/slab.h>
 #include <linux/sort.h>

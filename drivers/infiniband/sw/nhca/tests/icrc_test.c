@@ -160,7 +160,10 @@ static void icrc_masked_fields(struct kunit *test)
 			driver_icrc(icrc_ud_v6, sizeof(icrc_ud_v6)));
 }
 
-/* The CRC is right for any length and alignment, which optimized code treats in different ways. */
+/*
+ * The CRC is right for all short lengths, for some long lengths, and for all alignments, which
+ * optimized code treats in different ways.
+ */
 static void icrc_any_length_and_alignment(struct kunit *test)
 {
 	static const unsigned int lengths[] = {

@@ -122,7 +122,10 @@ static void begin(struct kunit *test, struct fixture *f)
 	KUNIT_ASSERT_NOT_NULL(test, f->b.skb);
 }
 
-/* Do what the stack does between nhca_burst_flush() and a netdev. Return: the packets. */
+/*
+ * Do what nhca_burst_flush() and the stack do before a netdev gets the packets. Return: the
+ * packets.
+ */
 static struct sk_buff *stack(struct fixture *f)
 {
 	struct sk_buff *skb = f->b.skb, *segs;

@@ -183,7 +183,7 @@ static void live_seq_wraps(struct kunit *test)
  * @done:  round in which the wait has ended
  * @data:  round; written at the end of the first section, with a plain store
  * @early: rounds in which the wait ended before the section
- * @late:  rounds in which the wait has not ended during a section that began after the wait
+ * @late:  rounds in which the wait did not end during a section that began after the begin of the wait
  */
 struct live_pair {
 	int waiter;
@@ -223,7 +223,7 @@ static void live_holder_round(struct live_pair *p, int r)
 	p->data = r;
 	nhca_live_exit();
 
-	/* this section begins during the wait, and ends after the wait has ended */
+	/* this section begins after the wait has begun, and ends after the wait has ended */
 	nhca_live_enter();
 	for (us = 0; us < LIVE_HUNG_US && READ_ONCE(p->done) != r; us++)
 		udelay(1);
@@ -327,7 +327,7 @@ struct live_race {
 	struct live_worker worker[];
 };
 
-/* let other threads run; on one CPU, even if the scheduler does not need this CPU */
+/* let other threads run; on a machine with one CPU, even if the scheduler does not need this CPU */
 static void live_let_run(void)
 {
 	if (num_online_cpus() == 1)
@@ -337,8 +337,8 @@ static void live_let_run(void)
 }
 
 /*
- * let workers run after a close; the wakeup of this thread can interrupt a worker at any
- * instruction
+ * Let workers run after a close. On a machine with one CPU, sleep in some rounds: the wakeup of
+ * this thread can interrupt a worker at any instruction.
  */
 static void live_let_use(unsigned int round)
 {

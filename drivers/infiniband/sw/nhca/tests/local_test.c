@@ -36,7 +36,7 @@ static void invalidate(struct kunit *test, u32 key, u64 wr_id)
 	nhca_send_doorbell(f->qp);
 }
 
-/* Expect one completion, of the request @wr_id. */
+/* Expect that the next completion is that of the request @wr_id. */
 static void expect_done(struct kunit *test, u64 wr_id, enum ib_wc_opcode opcode,
 			enum ib_wc_status status)
 {

@@ -9,7 +9,10 @@
 #define OP(op)		(NHCA_SVC_RC | NHCA_OP_##op)
 #define ACK		OP(ACK)
 #define HERE		(NHCA_CAP_PRESENT | NHCA_CAP_CONFIRMED | NHCA_CAP_NO_ICRC_OK)
-/* bytes of the region that both ends use: the source is in the first half */
+/*
+ * pages of the region that both ends use, and bytes of half of the region; the source is in the
+ * first half
+ */
 #define PAGES		32
 #define HALF		(PAGES / 2 * PAGE_SIZE)
 
@@ -117,7 +120,7 @@ static void post(struct kunit *test, enum ib_wr_opcode opcode, u64 addr, u32 len
 	nhca_send_doorbell(f->qp);
 }
 
-/* Expect that @cq has one completion, for the request @wr_id. */
+/* Expect that the next completion in @cq is that of the request @wr_id. */
 static void expect_done(struct kunit *test, struct nhca_cq *cq, u64 wr_id, enum ib_wc_status status)
 {
 	struct nhca_cqe cqe;
@@ -143,8 +146,8 @@ static void expect_psns(struct kunit *test, u32 npsn)
 /* ---- what is executed without packets ---- */
 
 /*
- * SENDs, WRITEs and READs of any length are executed with no packet. Their bytes arrive, both ends
- * complete them, and PSNs and MSN advance as for packets.
+ * SENDs, WRITEs and READs of several lengths are executed with no packet. Their bytes arrive, the
+ * requests and the receives that they use complete, and PSNs and MSN advance as for packets.
  */
 static void each(struct kunit *test)
 {
@@ -247,7 +250,7 @@ static void refusal(struct kunit *test, u8 syndrome, u32 psn)
 	fix_deliver(test, h, 0);
 }
 
-/* A WRITE with a wrong key changes nothing. The NAK of the peer comes as a packet. */
+/* A WRITE beyond the end of the region changes nothing. The NAK of the peer comes as a packet. */
 static void access_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
