@@ -46,7 +46,7 @@ enum nhca_sq_step {
 	NHCA_SQ_LATER,
 	/* the QP is in SQE or ERR: flush the requests */
 	NHCA_SQ_FLUSH,
-	/* SQD: begin no request */
+	/* SQD: begin no request, and raise the event if all earlier requests are complete */
 	NHCA_SQ_DRAIN,
 	/* copy the next request out of the ring */
 	NHCA_SQ_FETCH,

@@ -334,7 +334,7 @@ static u32 nhca_middle_bytes(const struct nhca_rx *rx, u32 max)
 }
 
 /*
- * Place the packets of the batch that continue @rx in the middle of a message.
+ * Place the packets from the middle of a message that follow @rx in the batch.
  * Return: number of packets placed.  If the batch has more packets, the caller handles the next one
  * as a single packet.
  */
@@ -451,7 +451,7 @@ void nhca_rq_put_rkey(struct nhca_qp *qp)
 	rq->res_tail = rq->res_head;
 }
 
-/* A READ of several packets begins: set res->zcopy.  If the bytes are on a disk, read them now. */
+/* A READ of several packets begins: set res->zcopy, and let a disk begin to read the bytes. */
 static void nhca_read_ahead(struct nhca_qp *qp, struct nhca_res *res)
 {
 	struct nhca_iter it __uninitialized;

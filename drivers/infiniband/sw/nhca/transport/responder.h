@@ -229,8 +229,8 @@ void nhca_res_done(struct nhca_res *res);
 
 /**
  * nhca_resp_run - send the responses that are due: READ data, atomic results, then ACK or NAK
- * nhca_resp_run_budget - the same, at most about @budget packets; nhca_piggyback.rest continues in
- * process context, because one READ may have 2 GiB
+ * nhca_resp_run_budget - the same, but at most about @budget packets, because one READ may have
+ * 2 GiB; nhca_piggyback.rest continues in process context
  * @qp: the QP
  * Return: nhca_resp_run_budget(): number of packets sent, except ACK and NAK.
  */

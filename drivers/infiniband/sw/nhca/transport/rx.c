@@ -163,8 +163,8 @@ static int nhca_rx_left(const struct nhca_batch *b)
 }
 
 /*
- * Finish the packets that came since the lock was taken, and release the lock: send the responses
- * that are due, or run the requester.  A piggybacked ACK is handled last, with sq.lock held.
+ * Release the lock.  Before, send a CNP and the responses that are due, or run the requester.
+ * After rq.lock is released, handle a piggybacked ACK with sq.lock held.
  */
 static void nhca_rx_unlock(struct nhca_batch *b)
 {
@@ -238,7 +238,7 @@ static void nhca_rx_count(const struct nhca_qp *qp, const struct nhca_rx *rx, u3
 				   rx->hdr.src_qpn, packets, rx->payload);
 }
 
-/* Return: true if the next packets of the batch may be handled together with this one. */
+/* Return: true if packets of the batch that continue this one may be handled in one step. */
 static bool nhca_rx_has_more(const struct nhca_qp *qp, const struct nhca_rx *rx)
 {
 	return (rx->hdr.info->flags & NHCA_OPF_MIDDLE) && rx->alike.set && rx->alike.no_icrc &&
@@ -248,7 +248,7 @@ static bool nhca_rx_has_more(const struct nhca_qp *qp, const struct nhca_rx *rx)
 /* A packet was accepted, so use its capability bits and its ECN mark. */
 static void nhca_rx_accepted(struct nhca_qp *qp, struct nhca_batch *b)
 {
-	/* on UC any PSN may begin a message, so acceptance does not prove who the sender is */
+	/* on UC any PSN may begin a message: only an unbroken sequence proves who the sender is */
 	if (qp->ibqp.qp_type != IB_QPT_UC || qp->rq.unbroken)
 		nhca_caps_learn(qp, &b->rx);
 	/* GRO puts only packets with the same ECN mark into a batch: ce is valid for all of them */
@@ -361,8 +361,8 @@ static void nhca_rx_deliver(struct nhca_qp *qp, struct nhca_batch *b)
 
 /*
  * Congestion notification (A17.9): the peer of a connected QP received packets with an ECN mark.  A
- * CNP has no PSN, so a forged one cannot be detected.  A CNP counts only while packets that routers
- * may mark are in flight.
+ * CNP has no PSN, so a forged one cannot be detected.  A CNP reduces the window only while packets
+ * that routers may mark are in flight.
  */
 static void nhca_rx_cnp(struct nhca_qp *qp, struct nhca_batch *b)
 {

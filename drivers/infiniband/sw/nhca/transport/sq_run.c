@@ -94,7 +94,7 @@ static void nhca_sq_advance(struct nhca_qp *qp, struct nhca_swr *swr)
 	sq->cur = list_is_last(&swr->list, &sq->inflight) ? NULL : list_next_entry(swr, list);
 }
 
-/* SQD (10.3.1.5): raise the event once, when all requests that had begun are complete. */
+/* SQD (10.3.1.5): raise one event when all requests that had begun are complete. */
 static void nhca_sq_drained(struct nhca_qp *qp)
 {
 	struct nhca_sq *sq = &qp->sq;
@@ -148,7 +148,7 @@ enum nhca_sq_step nhca_sq_decide(const struct nhca_qp *qp, int budget)
 	return sq->cur ? nhca_swr_decide(qp, sq->cur) : NHCA_SQ_FETCH;
 }
 
-/* Fetch the next request into sq.cur.  Return: false if there is none now. */
+/* Fetch the next request into sq.cur.  Return: false if none can be fetched now. */
 static bool nhca_sq_fetch_next(struct nhca_qp *qp)
 {
 	struct nhca_sq *sq = &qp->sq;
