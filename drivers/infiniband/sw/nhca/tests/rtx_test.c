@@ -172,6 +172,11 @@ static void deadline_test(struct kunit *test)
 		KUNIT_EXPECT_FALSE(test, nhca_rtx_is_early(&rtx, end));
 	}
 	rtx = (struct nhca_rtx) { .timeout = 30, .try_since = NOW - 20, .since = NOW - 10 };
+	/* after a probe, the oldest packet is retransmitted in the same try */
+	KUNIT_EXPECT_EQ(test, nhca_rtx_restart(&rtx, NOW), NOW + 11);
+	KUNIT_EXPECT_EQ(test, rtx.since, NOW);
+	KUNIT_EXPECT_EQ(test, rtx.try_since, NOW - 20);
+	rtx.try_since = rtx.since = NOW - 20;
 	KUNIT_EXPECT_EQ(test, nhca_rtx_restart(&rtx, NOW), NOW + 31);
 	KUNIT_EXPECT_EQ(test, rtx.since, NOW);
 	KUNIT_EXPECT_EQ(test, rtx.try_since, NOW);
@@ -246,7 +251,8 @@ static void expire_table_test(struct kunit *test)
 }
 
 /*
- * Let timers expire without a response of the peer until the step is NHCA_RTX_GIVE_UP.
+ * Let timers expire without a response of the peer until the step is NHCA_RTX_GIVE_UP. The requester
+ * retransmits the oldest packet at once after each expiry.
  * @steps: counts the steps of each kind
  * @late:  each timer expires late by an eighth, as a timer of the kernel may
  * Return: jiffies from NOW until the step NHCA_RTX_GIVE_UP.
@@ -265,6 +271,7 @@ static unsigned long give_up(struct nhca_rtx *rtx, u32 steps[NHCA_RTX_GIVE_UP + 
 		steps[step]++;
 		if (step == NHCA_RTX_GIVE_UP)
 			break;
+		nhca_rtx_restart(rtx, now);
 	}
 	return now - NOW;
 }

@@ -179,7 +179,7 @@ static void nhca_sq_timed_out(struct nhca_qp *qp)
 		held = nhca_sq_held(qp);
 		step = nhca_rtx_expire(rtx, jiffies, held, true);
 		if (step == NHCA_RTX_ACKREQ && nhca_sq_ackreq(qp))
-			nhca_rtx_restart(rtx, jiffies);
+			nhca_rtx_begin(rtx, jiffies);
 		else if (step == NHCA_RTX_ACKREQ)
 			step = nhca_rtx_expire(rtx, jiffies, held, false);
 	}

@@ -45,7 +45,10 @@ unsigned long nhca_rtx_deadline(const struct nhca_rtx *rtx)
 
 unsigned long nhca_rtx_restart(struct nhca_rtx *rtx, unsigned long now)
 {
-	nhca_rtx_begin(rtx, now);
+	/* after a probe, the oldest packet is retransmitted within the try that has begun before */
+	if (rtx->since == rtx->try_since)
+		rtx->try_since = now;
+	rtx->since = now;
 	return nhca_rtx_deadline(rtx);
 }
 

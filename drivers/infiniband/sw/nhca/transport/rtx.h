@@ -45,12 +45,11 @@ extern unsigned int nhca_max_backoff;
  * @tlp_count: number of tail loss probes sent since the last progress
  * @rtt_begun: time in ns at which the packet @rtt_psn was sent; 0: no measurement is in progress
  * @cnp_at:   jiffies at the last reduction of the window after a CNP
- * @since:    jiffies from which the retransmission timeout counts: the later of @try_since and the
- *           last tail loss probe
- * @try_since: jiffies at the last nhca_rtx_begin(), from which the local ACK timeout counts: the
- *           last progress, timeout (also a postponed one), request for an ACK, or transmission of
- *           the oldest packet.  A tail loss probe changes @try_since only when the requester
- *           retransmits the oldest packet (nhca_sq_arm()).
+ * @since:    jiffies from which the retransmission timeout counts: @try_since, or later if a tail
+ *           loss probe was sent since: the last probe, or the retransmission that it caused
+ * @try_since: jiffies at the begin of the try, from which the local ACK timeout counts: the last
+ *           progress, timeout (also a postponed one), request for an ACK, or transmission of the
+ *           oldest packet, unless this transmission was due to a tail loss probe
  * @timeout:  local ACK timeout of the QP's attributes in jiffies, at least NHCA_TIMEOUT_MIN
  * @rto:      retransmission timeout in jiffies, from the measured round trips; 0: not known
  * @waits:    number of timeouts postponed since the last progress, because the stack held packets
@@ -133,9 +132,12 @@ static inline void nhca_rtx_begin(struct nhca_rtx *rtx, unsigned long now)
 }
 
 /**
- * nhca_rtx_restart - call nhca_rtx_begin(), and compute when the first of the two timeouts passes
+ * nhca_rtx_restart - let the timeouts count from now, because the oldest packet was sent
  * @rtx: the state
  * @now: jiffies
+ *
+ * If a tail loss probe was sent in this try, only the retransmission timeout counts from now: the
+ * packet is sent again because of the probe, and probes do not make a try longer.
  * Context: any.
  * Return: the new nhca_rtx_deadline().
  */
@@ -238,8 +240,8 @@ bool nhca_rtx_is_early(const struct nhca_rtx *rtx, unsigned long now);
  *
  * For a requester that receives nothing from its peer the step is NHCA_RTX_GIVE_UP after at most
  * nhca_max_backoff local ACK timeouts for each of its retries + 1 tries (IBTA 9.7.6.1.3).  A try
- * counts from the last nhca_rtx_begin(), so it does not include the time for which this host holds
- * packets, the time before an NHCA_RTX_ACKREQ, or the time before the last tail loss probe.
+ * counts from the last change of nhca_rtx.try_since, so it does not include the time for which this
+ * host holds packets, or the time before an NHCA_RTX_ACKREQ.
  * Context: any.
  * Return: the step.
  */
