@@ -27,7 +27,6 @@
  * A port is a local device and its channel.  A route joins a port to a channel of the peer.  A lane
  * is a pair of rCxts, one at each end of a route, for one transfer at a time; only this side starts
  * transfers on the lane.  A notice reports to the peer's program that a write is in place.
- *
  * Context: the caller holds the lock of the endpoint.  Times are nanoseconds of msg_clock().
  */
 #ifndef NHCA_MSG_H
@@ -45,8 +44,7 @@
 
 #define MS		UINT64_C(1000000)
 #define NEVER		UINT64_MAX	/* a timer that is not set */
-/* Delay before a retry, if there was no free slot or no memory */
-#define MSG_AGAIN_LATER	(MS / 10)
+#define MSG_AGAIN_LATER	(MS / 10)	/* delay before a retry: no free slot, or no memory */
 
 #define MSG_MAX_PACKETS	256
 #define MSG_BUCKETS	1024	/* hash buckets of peers, by id */
@@ -160,11 +158,9 @@ enum lane_state { LANE_FREE, LANE_WRITE, LANE_READ, LANE_SOURCE, LANE_FENCE, LAN
  * @tid:           tid of the transfer; if the lane is free, tid of its last transfer
  * @inflight:      bytes of this lane in msg_cc.inflight
  * @posted:        time at which the transfer was posted
- * @sent:          time at which the last work request that sends packets of the transfer was done;
- *                 0: it is not done
+ * @sent:          time at which the last work request that sends packets was done; 0: not done
  * @probed:        time of the last probe or cancel; 0: none since @sent
- * @passed:        time at which a transfer that was sent later overtook this transfer; 0: not
- *                 overtaken
+ * @passed:        time at which a later transfer overtook this transfer; 0: not overtaken
  * @due:           time of the lane's timer; NEVER: not set
  * @nonce:         number of the outstanding probe; 0: none
  * @seen:          LANE_READ, LANE_MOVE: number of packets that the last status reported, plus one;
@@ -251,8 +247,7 @@ static inline bool msg_lane_moves(const struct msg_lane *lane)
  * @adv_segment:  maximum payload of a packet in our last grant
  * @grant:        version of our last grant
  * @grant_known:  version of our grant that the peer has confirmed
- * @grant_tries:  number of times that our last grant was sent without a confirmation, for the
- *                backoff
+ * @grant_tries:  number of times that our last grant was sent without a confirmation (backoff)
  * @grant_due:    time to send our last grant again
  * @theirs:       version of the last grant of the peer; 0: none
  * @recoveries:   msg_port.recoveries of the channel that owns the rCxts; 0: none
@@ -381,8 +376,7 @@ struct msg_in {
  * @held:      number of sends that the program has received and not released
  * @ack_due:   an acknowledgment has to be sent
  * @time:      round trip times, which include the delay until the program of the peer polls
- * @due:       time of the first retransmission; 0: packets have to be sent in the next pass; NEVER:
- *             none
+ * @due:       time of the first retransmission; 0: the next pass has to send packets; NEVER: none
  */
 struct msg_stream {
 	struct list_head waiting;
@@ -427,8 +421,7 @@ struct msg_stream {
  * @going:             writes and reads of this peer and moves from it whose bytes lanes have taken
  * @awaiting:          moves to this peer that wait for its lanes or routes, longest first
  * @stream:            sends and notices
- * @reachable:         false: from a completion NHCADV_MSG_UNREACHABLE to the next
- *                     NHCADV_MSG_REACHABLE
+ * @reachable:         false from NHCADV_MSG_UNREACHABLE to the next NHCADV_MSG_REACHABLE
  * @move_next:         the next transfer is one of a move, if there is one
  */
 struct msg_peer {
@@ -483,28 +476,47 @@ struct nhcadv_msg_peer {
 
 /**
  * struct nhcadv_msg_ep - an endpoint
- * @lock:     protects all members, and all peers
- * @now:      time of the current pass
- * @dead:     nhcadv_msg_ep_attr.dead_ms in nanoseconds
- * @peers:    all peers
- * @buckets:  hash table of all peers by id
- * @ready:    peers that the next pass serves
- * @starved:  peers that wait for free slots of send FIFOs, in the order of service
- * @heap:     binary heap of all peers by msg_peer.due; the first entry has the earliest time
- * @nonce:    number of the last probe
- * @short_until: until this time peers acquire no rCxts beyond the first few, because a device had
- *            none for a new peer
- * @sleepers: threads that sleep in nhcadv_msg_wait()
- * @armed:    nhcadv_msg_arm() was called
- * @wake:     an eventfd that is readable (@woken) while sleeping threads have something to do
- * @timer:    a timerfd
- * @timer_at: the time that @timer is set to
- * @done:     ring of completions, of @done_room entries
- * @unclosed: memory that could neither be registered on all devices nor be closed
- * @targets:  targets that the program allows
- * @targets_due: time to apply the targets that ports lack
- * @moves:    number of moves that are not complete
- * @done_reserved: entries of @done that are reserved for messages that are not complete
+ * @lock:          protects all members, and all peers
+ * @id:            random number that identifies the endpoint on all hosts
+ * @now:           time of the current pass
+ * @job:           job id
+ * @lanes:         nhcadv_msg_ep_attr.lanes
+ * @packets:       nhcadv_msg_ep_attr.packets
+ * @queue:         nhcadv_msg_ep_attr.queue
+ * @dead:          nhcadv_msg_ep_attr.dead_ms in nanoseconds
+ * @num_ports:     number of ports
+ * @ports:         a port for each path
+ * @contexts:      the open device of each path
+ * @peers:         all peers
+ * @buckets:       hash table of all peers by id
+ * @ready:         peers that the next pass serves
+ * @starved:       peers that wait for free slots of send FIFOs, in the order of service
+ * @heap:          binary heap of all peers by msg_peer.due; the first entry has the earliest time
+ * @num_peers:     number of peers
+ * @heap_room:     number of entries that @heap has memory for
+ * @mems:          struct msg_mem: registered memory
+ * @unclosed:      struct msg_mem: memory that is not registered on all devices and was not closed
+ * @targets:       struct msg_target: addresses to which the program allows moves
+ * @targets_due:   time to try again the targets that a port has not allowed
+ * @moves:         number of moves that are not complete
+ * @routes:        routes by slot; NULL: the slot is free
+ * @num_routes:    number of entries of @routes
+ * @next_slot:     the next slot to try for a new route
+ * @nonce:         number of the last probe
+ * @short_until:   until this time no route acquires rCxts beyond the first few, because a device
+ *                 had none for a new peer
+ * @sleepers:      number of threads that sleep in nhcadv_msg_wait()
+ * @armed:         nhcadv_msg_arm() was called after the last poll
+ * @woken:         @wake is readable
+ * @epoll:         epoll of @timer, @wake and the events of all ports
+ * @timer:         a timerfd
+ * @wake:          an eventfd, which is readable while sleeping threads have something to do
+ * @timer_at:      the time that @timer is set to
+ * @done:          ring of completions
+ * @done_room:     number of entries of @done
+ * @done_first:    index of the oldest completion in @done
+ * @done_count:    number of completions in @done
+ * @done_reserved: number of entries of @done that are reserved for messages that are not complete
  */
 struct nhcadv_msg_ep {
 	pthread_mutex_t lock;
@@ -608,9 +620,19 @@ void msg_complete(struct msg_peer *peer, enum nhcadv_msg_kind kind, int status, 
  * Return: 0; an errno: a channel was not closed, and may still use memory of the program.
  */
 int msg_ports_close_broken(struct nhcadv_msg_ep *ep);
-/** msg_mems_close - close and free memory in nhcadv_msg_ep.unclosed; Return: 0 or errno */
+
+/**
+ * msg_mems_close - close and free the memory in nhcadv_msg_ep.unclosed
+ * @ep: the endpoint, which is being destroyed, so that no other thread uses it
+ * Return: 0; an errno of nhcadv_dereg_job_mem(): some memory is still in the list.
+ */
 int msg_mems_close(struct nhcadv_msg_ep *ep);
-/** msg_ep_lock - take the lock; Context: the caller does not hold it */
+
+/**
+ * msg_ep_lock - take the lock of the endpoint
+ * @ep: the endpoint
+ * Context: the caller does not hold the lock.
+ */
 void msg_ep_lock(struct nhcadv_msg_ep *ep);
 
 /**

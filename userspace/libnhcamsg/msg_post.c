@@ -29,8 +29,9 @@ static int mem_close(struct msg_mem *mem)
 }
 
 /*
- * Free memory that could not be registered on all devices.  If a handle cannot be closed, the
- * program does not know of it: msg_mems_close() tries again.
+ * Close and free memory that could not be registered on all devices.  If a handle cannot be closed,
+ * msg_mems_close() tries again when the endpoint is destroyed, because the program has no pointer
+ * to the memory.
  */
 static void mem_abandon(struct msg_mem *mem)
 {

@@ -97,10 +97,11 @@ struct nhcadv_msg_ep *nhcadv_msg_create_ep(const struct nhcadv_msg_ep_attr *attr
  * @ep: the endpoint
  *
  * When the call returns 0, the channels place no more bytes in local memory.
- * Return: 0; EBUSY if memory is still registered; an errno of ibv_destroy_qp(): a channel was not
- * closed; or an errno of nhcadv_dereg_job_mem(): memory was not closed that a failed
- * nhcadv_msg_reg_mem() has left on some devices.  After an errno the endpoint still exists, without
- * peers: call the function again.
+ * Return: 0; EBUSY: memory is still registered; an errno of ibv_destroy_qp(): a channel was not
+ * closed; or an errno of nhcadv_dereg_job_mem(): a call of nhcadv_msg_reg_mem() has failed, and the
+ * memory that it had registered on some devices was not closed.  After EBUSY the endpoint is
+ * unchanged.  After another errno the endpoint still exists, but without peers: call the function
+ * again.
  */
 int nhcadv_msg_destroy_ep(struct nhcadv_msg_ep *ep);
 

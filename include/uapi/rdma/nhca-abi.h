@@ -163,8 +163,9 @@ enum nhca_wr_opcode {
 /*
  * Half-send read (NHCA_FEATURE_ASK).  NHCA_WR_CH_READ: the request goes into a frame of the peer's
  * receive FIFO (NHCA_FRAME_REQUEST), and the peer's program answers: remote_pvo may be any value,
- * offset and length are 0.  With NHCA_RCXT_WR_RETRANSMIT, the request is sent again.
- * NHCA_WR_CH_PART: a packet of the answer: remote_pvo is nhca_frame_request.reply_pvo, notify is 0
+ * and offset and length are 0.  With NHCA_RCXT_WR_RETRANSMIT, the request is sent again.
+ * NHCA_WR_CH_PART: the packet belongs to the answer: remote_pvo is nhca_frame_request.reply_pvo,
+ * and notify is 0
  */
 #define NHCA_RCXT_WR_PROGRAM	(1u << 2)
 

@@ -67,8 +67,8 @@ static struct nhcadv_msg_ep *endpoint(void)
 }
 
 /*
- * Memory cannot be registered on the second device, and then not be closed on the first one: the
- * endpoint is not destroyed as long as the memory is registered.
+ * The registration of memory fails on the second device, and then the memory cannot be closed on
+ * the first device.  The endpoint is destroyed only after the memory was closed.
  */
 static void reg_mem(uint64_t seed)
 {

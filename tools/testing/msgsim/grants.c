@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A scenario of forged GRANTs: the library accepts none of them. */
+/* Scenario with forged GRANTs: the library accepts none of them. */
 #include <endian.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ static const struct world_attr three = {
 enum { GRANT_GID, GRANT_KEY = 16, GRANT_QPN = 24, GRANT_SEGMENT = 28, GRANT_VERSION = 32,
        GRANT_COUNT = 36, GRANT_RCXTS = 48 };
 
-/* What is wrong with a GRANT: the number @value at offset @at, or what forge() does */
+/* Errors of a GRANT. FORGE_NUMBER: the number at offset @at is @value. Others: see forge(). */
 static const struct forgery {
 	const char *name;
 	enum { FORGE_NUMBER, FORGE_GID, FORGE_LENGTH, FORGE_KIND } what;
@@ -43,7 +43,7 @@ static const struct forgery *forged;
 static uint32_t forge_left;
 static bool forge_worked;		/* node 0 has sent to the channel of a forged GRANT */
 
-/* Forge the first GRANTs of node 1, and look where node 0 sends to. */
+/* Forge the first GRANTs of node 1, and record whether node 0 accepts a forged GRANT. */
 static bool forge(struct sim_packet *p)
 {
 	struct sim_device *device = world.nodes[1].devices[0];
@@ -53,7 +53,10 @@ static bool forge(struct sim_packet *p)
 
 	if (!memcmp(&p->to, &device->gid, 16))
 		forge_worked |= p->key != ch->key || p->qpn != ch->qpx.qp_base.qp_num;
-	/* an answer of an adapter has no data */
+	/*
+	 * Skip all packets except the first GRANTs (type 4) of node 1. Packets of other kinds may
+	 * have no data, so check the kind and the length first.
+	 */
 	if (p->kind != SIM_PACKET || p->length < 72 + GRANT_RCXTS || p->data[1] != 4 ||
 	    memcmp(&p->from, &device->gid, 16) || !forge_left)
 		return false;
@@ -72,7 +75,10 @@ static bool forge(struct sim_packet *p)
 		p->kind = SIM_HALF_WRITE;
 		break;
 	}
-	/* If node 0 accepts the GRANT, it sends to another channel, and ignores all valid GRANTs. */
+	/*
+	 * If node 0 accepts this GRANT, it sends to another channel. Because the version of this
+	 * GRANT is higher than that of all valid GRANTs, it then ignores valid GRANTs.
+	 */
 	grant[GRANT_KEY] ^= 0xff;
 	grant[GRANT_VERSION] = 0x40;
 	return false;

@@ -268,7 +268,7 @@ struct nhcadv_job_mem *nhcadv_reg_job_mem(struct ibv_context *context, uint32_t 
 	return &m->mem;
 }
 
-/* Return: an errno that a test has set, once */
+/* Return: the errno that a test has set, and clear it, so that only one call fails; or 0 */
 static int once(int *err)
 {
 	int now = *err;

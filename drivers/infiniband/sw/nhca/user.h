@@ -253,8 +253,11 @@ int nhca_share_charge(long size, atomic_long_t *mine, atomic_long_t *all, long n
 int nhca_pool_charge(struct nhca_users *users, struct nhca_user *user, enum nhca_pool pool, long n);
 
 /**
- * nhca_verb_error - get the error of a verb from that of nhca_pool_charge() or nhca_range_alloc()
- * @err: the error, or another one, or 0
+ * nhca_verb_error - get the error of a verb from an error of a pool or of nhca_range_alloc()
+ * @err: error of nhca_pool_charge() or nhca_range_alloc(), another errno, or 0
+ *
+ * The function replaces -EDQUOT (limit of the user) and -ENOSPC (nhca_range_alloc(): no table of
+ * TCEs has room) by -ENOMEM.  The function returns any other value unchanged.
  *
  * A verb that other providers have as well fails with -ENOMEM, whether the limit of the user or
  * that of the device is reached, because programs expect -ENOMEM.  Resources that only nhca has

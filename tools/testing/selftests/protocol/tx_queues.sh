@@ -97,7 +97,8 @@ in_order "one queue pair" 10.97.9 -m write -b -s 65536 -n 100
 in_order "eight queue pairs" 10.97.9 -m write -b -s 65536 -n 80 -q 8
 in_order "sends" 10.97.9 -m send -e -b -s 20000 -n 200 -q 4
 in_order "above a VLAN" 10.97.10 -m write -b -s 65536 -n 80 -q 8
-# fq orphans packets of queue pairs and sends them later, so these packets do not count as in flight.
+# fq orphans packets of queue pairs before it sends them, so these packets do not count as in flight. The requester must
+# hold the transmit queue all the same.
 if tc qdisc replace dev qhere parent 1:1 handle 13: fq maxrate $RATE limit 100000 flow_limit 100000 &&
 	tc qdisc replace dev qhere parent 1:2 handle 14: pfifo limit 100000; then
 	in_order "orphaned packets" 10.97.9 -m write -b -s 65536 -n 100

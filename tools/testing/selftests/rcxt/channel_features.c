@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The provider on a kernel that lacks features of channels: nhcadv_query_device() does not report a
- * missing feature, and its work requests fail with EOPNOTSUPP when they are posted.
+ * The provider on a kernel that lacks a feature of channels: nhcadv_query_device() does not report
+ * the feature, and work requests that need the feature fail with EOPNOTSUPP when they are posted.
  *
  *   channel_features -d DEVICE -g GID-INDEX
  *
- * The kernel has all features: ioctl() of this program, which libibverbs calls, removes bits from
- * the kernel's response.
+ * The kernel of this test has all features.  But libibverbs calls ioctl() of this program, which
+ * removes the bit of a feature from the kernel's response.
  */
 #include <getopt.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@
 
 #define TOTAL	200
 
-static uint32_t hidden;		/* NHCA_FEATURE_* that the kernel seems not to have */
+static uint32_t hidden;		/* NHCA_FEATURE_* to remove from responses */
 static uint32_t hid;		/* number of responses that were changed */
 static struct channel ch;
 static uint8_t bytes[TOTAL];
@@ -174,7 +174,7 @@ static const struct {
 
 #define COUNT(a)	((int)(sizeof(a) / sizeof((a)[0])))
 
-/* Post each work request on a device that lacks one feature.  None is executed. */
+/* Post each work request on a device that lacks one feature.  No work request is executed. */
 static void without(uint32_t feature, uint32_t cap, const char *name)
 {
 	const uint32_t caps = NHCADV_DEVICE_FENCE | NHCADV_DEVICE_MOVE | NHCADV_DEVICE_PART |
@@ -201,7 +201,10 @@ static void without(uint32_t feature, uint32_t cap, const char *name)
 		start(&ch, i, IBV_SEND_SIGNALED);
 		requests[i].post();
 		wanted = requests[i].feature & feature ? EOPNOTSUPP : 0;
-		/* a work request of packet mode that has a wrong flag: nothing is posted */
+		/*
+		 * The device has the feature, but the work request shall not be executed.  So add a
+		 * work request with an invalid flag, because of which ibv_wr_complete() posts none.
+		 */
 		if (!wanted) {
 			ch.qpx->wr_flags = IBV_SEND_FENCE;
 			nhcadv_wr_packet(ch.dv, &ch.peer, 0);

@@ -21,10 +21,10 @@
 #define FRAMES		64
 #define BOTH		(NHCADV_NOTIFY_INITIATOR | NHCADV_NOTIFY_TARGET)
 #define TOTAL		4096	/* bytes of each forged transfer */
-#define SEGMENT		64	/* payload bytes of its packets: TOTAL / FRAMES */
+#define SEGMENT		64	/* payload bytes of each packet of a transfer: TOTAL / FRAMES */
 #define STEP		200000	/* random packets between two checks */
 #define COUNT(a)	((int)(sizeof(a) / sizeof((a)[0])))
-/* opcodes for rcxt_forge: those of half transfers are 0xcc to 0xcf, and 0xde */
+/* opcodes, as bits of option -o of rcxt_forge; 8 to 12: half transfers (0xcc to 0xcf, 0xde) */
 #define WRITES		(1u << 1)
 #define READS		(1u << 2)
 #define HALF_WRITE	(1u << 8)
@@ -38,9 +38,9 @@
 #define CHALLENGED	(1u << NHCADV_CHALLENGED)
 
 /*
- * What the server's rCxt has done with its latest tid: it has received a write; it answers a
- * half-receive read, of which it has sent what two requests wanted; or it waits for the payload of
- * a half-receive read of its own
+ * State of the server's rCxt when the forged packets arrive. WRITTEN: it has received a write.
+ * ANSWERED: it has sent all payload of a half-receive read, which the client has requested by two
+ * requests. READING: it waits for the payload of a half-receive read that the server has posted.
  */
 enum state { WRITTEN, ANSWERED, READING };
 
@@ -57,7 +57,7 @@ static const struct kind {
 	uint32_t told;		/* NHCADV_DROP_*: the violation that the owner gets an event for */
 	enum device_drop device;
 	bool lands, answers;
-	enum state state;
+	enum state state;	/* state of the server's rCxt when the packets arrive */
 } kinds[] = {
 	{ "good", .lands = true },
 	{ "channel-key", .why = DROP(KEY) },
@@ -165,7 +165,10 @@ static void goes(const char *what)
 	meet(++step);
 }
 
-/* Post a half-receive read of @length of the peer's first TOTAL bytes, from @offset on. */
+/*
+ * Post a half-receive read of the peer's first TOTAL bytes. Its first request is for @length bytes.
+ * If @offset is not 0, request @length bytes from @offset on, of the read that was posted before.
+ */
 static void read_frames(const struct nhcadv_peer *peer, uint64_t wr_id, uint32_t offset,
 			uint32_t length)
 {
@@ -183,7 +186,7 @@ static void read_frames(const struct nhcadv_peer *peer, uint64_t wr_id, uint32_t
 	verb(ibv_wr_complete(ch.qpx));
 }
 
-/* Read @count frames of the read. */
+/* Wait for @count frames of the half-receive read, and release them. */
 static void frames(uint32_t count, const char *what)
 {
 	struct done d;
@@ -196,7 +199,7 @@ static void frames(uint32_t count, const char *what)
 	}
 }
 
-/* Let the server's rCxt do what the state says, with the next tid. */
+/* Bring the server's rCxt into a state. The transfer of the state has the next tid. */
 static void state_begin(enum state state, const char *what)
 {
 	struct nhcadv_peer nobody = ch.peer;
@@ -214,13 +217,13 @@ static void state_begin(enum state state, const char *what)
 		frames(half / SEGMENT, what);
 		expect_transfer(ch.scq, NHCADV_WC_READ, 10, ch.here.rcxts[0], ch.tid, what);
 	} else if (state == READING && !client) {
-		/* the request does not reach the client's channel */
+		/* because of a wrong key the client drops the request, so the read waits */
 		read_frames(&nobody, 12, 0, TOTAL);
 	}
 	meet(++step);
 }
 
-/* End what state_begin() has begun, so that the client may write again. */
+/* If the server's rCxt waits for a read, cancel the read, so that the client can write again. */
 static void state_end(enum state state, const char *what)
 {
 	if (state != READING)
@@ -248,7 +251,10 @@ static void told(uint32_t why, const char *what)
 		die("%s: the channel is in error, reason %u", what, info.reason);
 }
 
-/* Wait until no more packets arrive. */
+/*
+ * Wait until packets were dropped since @before, and none for the last QUIET_US.
+ * Return: the packets dropped, by reason.
+ */
 static struct drops drops_quiet(const struct drops *before)
 {
 	uint64_t last = 0, mark;
@@ -264,7 +270,8 @@ static struct drops drops_quiet(const struct drops *before)
 }
 
 /*
- * Check that the counters rose by @count in total, for allowed reasons only; @lossy: by any number.
+ * Check that the counters rose by `count` in total, for allowed reasons only.
+ * @lossy: packets may have been lost, so the counters may have risen by any number
  * Return: number of packets that were dropped.
  */
 static uint64_t judged(const struct kind *k, const struct drops *before,
@@ -310,10 +317,10 @@ static uint64_t judged(const struct kind *k, const struct drops *before,
 static const char *const state_names[] = { "", ", while a read is answered", ", while a read waits" };
 
 /*
- * Send @number packets of a kind.
- * @opcodes: mask for rcxt_forge
- * @lossy:   some may be lost
- * Return: number of packets that were dropped; the client does not know it.
+ * The client sends @number packets of a kind, and the server checks its counters.
+ * @opcodes: mask of opcodes for rcxt_forge
+ * @lossy:   the network may lose some of the packets
+ * Return: at the server, the number of packets that were dropped; at the client, 0.
  */
 static uint64_t some(const struct kind *k, uint32_t opcodes, const char *way, uint64_t pvo,
 		     uint64_t number, bool lossy, const char *what)
@@ -322,7 +329,7 @@ static uint64_t some(const struct kind *k, uint32_t opcodes, const char *way, ui
 	uint64_t token = 0, came = 0;
 	struct drops before;
 
-	/* make a good transfer the last one on this rCxt */
+	/* forge() passes the tid of the last transfer on the rCxt, so make a good transfer first */
 	goes(what);
 	memory_paint(++seed);
 	state_begin(k->state, what);
@@ -419,7 +426,7 @@ static void millions(uint64_t wanted)
 
 /* ---- millions of packets of half transfers ---- */
 
-/* Opcodes of half transfers that a kind of rcxt_forge exists for */
+/* Return: mask of the opcodes of half transfers that rcxt_forge can forge with this kind. */
 static uint32_t half_opcodes(const struct kind *k)
 {
 	static const struct {
@@ -437,7 +444,7 @@ static uint32_t half_opcodes(const struct kind *k)
 	return (k->opcodes ?: HALF) & HALF;
 }
 
-/* Send packets of an opcode, of each kind, until @wanted have arrived. */
+/* Send packets of one opcode, the same number of each kind, until @wanted were dropped. */
 static void half_opcode(uint32_t opcode, uint32_t number, uint64_t wanted)
 {
 	uint64_t came, sum = 0, all = 0, share;

@@ -57,17 +57,17 @@ def only(*fields):
 
 
 def same_transfer(packet):
-    """All values of the template are right: only the state of the rCxt can refuse the packet."""
+    """All fields are those of the template, so the rCxt can refuse the packet only because of its state."""
     return not wrong_fields(packet) and in_region(packet) and (packet.total, packet.segment) == (TOTAL, SEGMENT)
 
 
 def number_wrong(packet):
-    """The number is that of the latest request (0), or an earlier one; in a challenge it is another one."""
+    """A request has the number of the latest request, which is 0. A challenge has another number."""
     return same_transfer(packet) and (packet.number == 0) == (packet.opcode == rcxt.FRAMES_REQUEST)
 
 
 def sizes_wrong(packet):
-    """One of total, segment and the PVO of a request differs; the number of a request is higher."""
+    """Only total, segment, or the PVO of a request is wrong. A request has a new number, which is above 0."""
     wrong = (packet.total != TOTAL) + (packet.segment != SEGMENT) + \
         (packet.opcode == rcxt.FRAMES_REQUEST and packet.pvo != PVO)
     return wrong == 1 and not wrong_fields(packet) and (packet.number > 0) == (packet.opcode == rcxt.FRAMES_REQUEST)

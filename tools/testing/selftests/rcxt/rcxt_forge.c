@@ -237,7 +237,10 @@ static uint64_t beyond(uint32_t length)
 	return (template.pvo & ~mask) | offset;
 }
 
-/* Break one rule of lengths: change length, total, segment, offset or payload. */
+/*
+ * Break one rule of lengths: change length, total, segment, offset or payload. For packets that go
+ * into frames, this may also be the rule that the PVO is the offset.
+ */
 static void misfit(struct packet *x)
 {
 	uint32_t packets = (x->total - 1) / x->segment + 1;
@@ -280,7 +283,7 @@ static void misfit(struct packet *x)
 		x->offset = below(MAX_PACKETS) * 64;
 		break;
 	case 8:
-		/* a packet that a frame has room for, in a transfer whose packets may not fit */
+		/* the packet fits into a frame, but a packet of @segment bytes does not */
 		x->segment = MAX_FRAME + 4 + 4 * below(1000);
 		x->total = x->length;
 		x->offset = 0;
@@ -291,7 +294,7 @@ static void misfit(struct packet *x)
 	}
 }
 
-/* The same for a request or challenge of a half transfer. */
+/* Break one rule of lengths in a request or challenge of a half transfer. */
 static void misfit_request(struct packet *x)
 {
 	switch (below(C(x->code) & OF_FRAMES ? 9 : 5)) {
@@ -332,7 +335,7 @@ static void misfit_request(struct packet *x)
 	}
 }
 
-/* Make one of these values another valid one: total, segment, the PVO of a request. */
+/* Change total, segment, or the PVO of a request to another valid value. */
 static void missize(struct packet *x)
 {
 	uint32_t total = x->total, segment = x->segment;
@@ -396,7 +399,10 @@ static void forge(struct packet *x, enum kind kind, enum code code)
 		x->pvo = beyond(x->length ?: x->total);
 		break;
 	case NUMBER:
-		/* one that the rCxt has accepted, or not that of its own request */
+		/*
+		 * request: a number that the rCxt has accepted before; challenge: not the number of
+		 * the rCxt's own request
+		 */
 		x->number = code == FRAMES_REQUEST ? below(template.number + 1) :
 						     wrong(template.number, 32);
 		break;

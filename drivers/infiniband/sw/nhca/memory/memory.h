@@ -219,8 +219,8 @@ struct ib_mr *nhca_mr_dma(struct nhca_dev *dev, struct ib_pd *pd, int access);
  * @max_sg: maximum number of pages, or with @gaps of elements, that nhca_mr_fast_map() can map
  * @gaps:   elements may begin and end anywhere, not only at page boundaries
  * Context: process, sleeps.
- * Return: the region; ERR_PTR: -ENOMEM: no memory, or a limit of nhca_range_alloc(); or as
- * nhca_mkey_add().
+ * Return: the region; ERR_PTR: -ENOMEM: no memory, or nhca_range_alloc() has failed with -EDQUOT or
+ * -ENOSPC; or as nhca_mkey_add().
  */
 struct ib_mr *nhca_mr_fast(struct nhca_dev *dev, struct ib_pd *pd, u32 max_sg, bool gaps);
 
@@ -247,8 +247,8 @@ int nhca_mr_fast_map(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
  * @offset: byte of @dm at which the region begins
  * @length: bytes
  * Context: process, sleeps.
- * Return: the region; ERR_PTR: -EINVAL: the bytes are not all in @dm; -ENOMEM: no memory, or a
- * limit of nhca_range_alloc(); or as nhca_mkey_add().
+ * Return: the region; ERR_PTR: -EINVAL: the bytes are not all in @dm; -ENOMEM: no memory, or
+ * nhca_range_alloc() has failed with -EDQUOT or -ENOSPC; or as nhca_mkey_add().
  */
 struct ib_mr *nhca_mr_dm(struct nhca_dev *dev, struct ib_pd *pd, struct nhca_dm *dm,
 			 u64 offset, u64 length, int access);

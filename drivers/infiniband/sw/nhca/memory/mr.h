@@ -327,7 +327,8 @@ void nhca_mr_start(struct nhca_mr *mr, u64 iova, u64 length);
  * @offset:   offset of the region's first byte in the first page
  * @writable: the entries permit writing
  * Context: process, sleeps.
- * Return: 0; -ENOMEM: no memory, or a limit of nhca_range_alloc(); or another of its errors.
+ * Return: 0; -ENOMEM: no memory, or nhca_range_alloc() has failed with -EDQUOT or -ENOSPC; or
+ * another error of nhca_range_alloc().
  */
 int nhca_mr_map_pages(struct nhca_mr *mr, struct page **pages, u64 npages, u32 offset,
 		      bool writable);

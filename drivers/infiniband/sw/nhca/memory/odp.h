@@ -38,9 +38,10 @@ enum nhca_odp_mode {
  * Context: process, sleeps as long as the page faults take.
  * Return: number of bytes from @off on that were handled, at least 1; -EFAULT: @len is 0, @off is
  * outside the region, no memory is mapped at this address of the process, the process has exited,
- * or the memory does not permit this access; -EBUSY: the kernel has changed the page tables during
- * each attempt, for HMM_RANGE_DEFAULT_TIMEOUT ms; -EINTR: a signal is pending; -ENOENT: the region
- * was deregistered during the fault; -ENOMEM: no memory, or a limit of nhca_range_alloc().
+ * or the memory does not permit this access or is that of a PCI device; -EBUSY: the kernel has
+ * changed the page tables during each attempt, for HMM_RANGE_DEFAULT_TIMEOUT ms; -EINTR: a signal
+ * is pending; -ENOENT: the region was deregistered during the fault; -ENOMEM: no memory, or
+ * nhca_range_alloc() has failed with -EDQUOT or -ENOSPC.
  */
 s64 nhca_odp_fault(struct nhca_odp *odp, u64 off, u64 len, enum nhca_odp_mode mode);
 

@@ -444,7 +444,7 @@ void nhca_range_free(struct nhca_range *r)
 		WRITE_ONCE(t->leaf, NULL);
 	}
 	if (dir) {
-		/* with the lock held, because no other class may take the table before */
+		/* wait with the lock held, so that no range gets the table before table_drop() */
 		nhca_live_wait();
 		table_drop(r->table, dir);
 	}

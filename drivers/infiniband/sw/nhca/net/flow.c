@@ -5,12 +5,13 @@
  * the skb destructor later kicks the owner of the flow. Queues stay short, so a timeout means a
  * loss and not a delay in the queues of this host.
  *
- * All packets that a flow has in the stack take the same transmit queue. But a queueing discipline
- * (fq, for example) or a netdev may orphan a packet that it has not sent, so this packet does not
- * count. Therefore a reliable requester holds the queue until the peer has acknowledged all
- * packets, as TCP does. All others rely on the count: the requester of a READ requests missing
- * responses again, UD and channels need no order, and a UC requester does not know when its packets
- * have arrived.
+ * The packets of a flow to one peer take the same transmit queue while the stack holds them, so
+ * that they keep their order. But a queueing discipline (fq, for example) or a netdev may orphan a
+ * packet before it sends the packet. The count does not include orphaned packets, so the queue
+ * could change too early. Therefore the requester of an RC or XRC QP holds the queue
+ * (nhca_flow_queue_hold()) until the peer has acknowledged all packets. For all other packets, only
+ * the count keeps the queue: the requester of a READ requests missing responses again, UD and
+ * channels need no order, and a UC requester does not know when its packets have arrived.
  */
 #include <linux/log2.h>
 #include <linux/slab.h>
@@ -432,7 +433,7 @@ unsigned int nhca_flow_cpu(void)
  * Count packets that enter the stack. If the flow has no packets there, the current CPU selects the
  * transmit queue, as in the stack itself. Otherwise the flow keeps its CPU, because packets in
  * another queue might overtake the packets in flight.
- * @held: the flow keeps its CPU in any case
+ * @held: the flow keeps its CPU even if it has no packets in the stack (nhca_flow_queue_hold())
  * Return: the CPU.
  */
 static unsigned int nhca_flow_add(struct nhca_flow *flow, unsigned int packets, bool held)

@@ -236,19 +236,19 @@ bool nhca_flow_blocked(struct nhca_flow *flow, bool answer);
 unsigned int nhca_flow_inflight(const struct nhca_flow *flow);
 
 /**
- * nhca_flow_queue_hold - let packets take the same transmit queue, even if the stack orphans them
- * @flow: the flow, all of whose requests are acknowledged
+ * nhca_flow_queue_hold - let a flow keep its transmit queue, even if the stack orphans packets
+ * @flow: the flow of a requester whose packets are all acknowledged
  *
- * This CPU selects the queue, unless the stack holds packets of the flow. The queue does not change
- * until nhca_flow_queue_release().
- * Context: BH disabled; the caller holds the lock of the requester.
+ * If the stack holds packets of the flow, the flow keeps the queue of these packets. Otherwise this
+ * CPU selects the queue. The queue does not change until nhca_flow_queue_release().
+ * Context: BH disabled; the caller holds nhca_sq.lock of the requester.
  */
 void nhca_flow_queue_hold(struct nhca_flow *flow);
 
 /**
  * nhca_flow_queue_release - let the queue change when the stack holds no packet of the flow
- * @flow: the flow, all of whose requests are acknowledged, or which is reset
- * Context: any; the caller holds the lock of the requester.
+ * @flow: the flow of a requester whose packets are all acknowledged, or that gets another first PSN
+ * Context: any; the caller holds nhca_sq.lock of the requester.
  */
 void nhca_flow_queue_release(struct nhca_flow *flow);
 

@@ -77,9 +77,10 @@ struct nhca_txq {
  * @inflight: packets in the stack (NHCA_FLOW_COUNT); how many of them are stuck, so that @txq and
  *            @share do not count them; and the CPU by which XPS selects the transmit queue of all
  *            these packets, see nhca_flow_add()
- * @blocked:  the flow waits to be kicked when @inflight falls
- * @moved:    a packet was freed since nhca_txq.age examined the flow
- * @held:     the owner holds the transmit queue: nhca_flow_queue_hold(); READ_ONCE()
+ * @blocked:  the flow waits to be kicked when @inflight falls to NHCA_FLOW_LOW
+ * @moved:    since nhca_txq.age examined the flow, a packet was freed or the flow was listed
+ * @held:     the transmit queue does not change, even if @inflight counts no packets: see
+ *            nhca_flow_queue_hold(); written under nhca_sq.lock, READ_ONCE()
  * @listed:   the flow is in nhca_txq.active; written under nhca_txq.lock, READ_ONCE()
  * @txq:      packet count of the device
  * @user:     user of the flow, with a reference; NULL: no limits of a user apply

@@ -54,10 +54,12 @@ int nhca_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id, struct nh
 int nhca_begin_move(struct nhca_channel *ch, const struct nhca_rcxt_id *id, struct nhca_rxeth *x);
 
 /**
- * nhca_begin_failed - let peers use an rCxt again, because a work request for it has failed
- * @ch: the channel; the work request may have waited to begin on the rCxt (nhca_rcxt_want()), and
- *      no other one waits to begin on it
- * @id: the rCxt, which the channel may have released
+ * nhca_begin_failed - let peers use an rCxt again, because a work request for the rCxt has failed
+ * @ch: the channel
+ * @id: the rCxt; the channel may have released it
+ *
+ * The work request may have waited to begin on the rCxt (nhca_rcxt_want()).  No other work request
+ * waits to begin on the rCxt, because a later one stays in the FIFO (fetch_behind()).
  * Context: the channel's turn.
  */
 void nhca_begin_failed(struct nhca_channel *ch, const struct nhca_rcxt_id *id);

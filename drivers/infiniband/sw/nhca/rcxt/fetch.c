@@ -96,7 +96,7 @@ static enum nhca_fetched fetch_end(struct nhca_channel *ch, enum ib_wc_status st
 
 	if (rcxt)
 		id = nhca_rcxt_id_of(wqe->chan.local_rcxt);
-	/* it may have waited for the rCxt before */
+	/* if the work request has waited, the rCxt has refused peers since (nhca_rcxt_want()) */
 	if (rcxt && err)
 		nhca_begin_failed(ch, &id);
 	fetch_consume(ch);

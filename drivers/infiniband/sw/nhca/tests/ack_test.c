@@ -257,7 +257,7 @@ static void implied_nak_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sent.hdr.va, FIX_MTU);
 	KUNIT_EXPECT_EQ(test, sent.hdr.dmalen, 3 * FIX_MTU);
 	KUNIT_EXPECT_EQ(test, fix_count(f, NHCA_CNT_IMPLIED_NAK), 2);
-	/* late responses to the first request are accepted */
+	/* late responses to the first READ request are accepted, so that the READ completes */
 	fix_packet(test, RESP_MIDDLE, FIX_SQ_PSN + 1, FIX_MTU);
 	fix_packet(test, RESP_MIDDLE, FIX_SQ_PSN + 2, FIX_MTU);
 	fix_packet(test, RESP_LAST, FIX_SQ_PSN + 3, FIX_MTU);

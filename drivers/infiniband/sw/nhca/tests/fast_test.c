@@ -441,7 +441,10 @@ static void list_pages_test(struct kunit *test)
 	__free_pages(page, 2);
 }
 
-/* Interrupts may be disabled in ib_map_mr_sg(): the kernel reports locks that do not permit it. */
+/*
+ * ULPs may call ib_map_mr_sg() with interrupts disabled. If nhca_mr_fast_map() takes a lock that
+ * does not permit this, the kernel reports the lock.
+ */
 static void fast_irq_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -475,7 +478,7 @@ static void expect_no_space(struct kunit *test)
 	nhca_mr_free(mr);
 }
 
-/* At the limit of the user's space for regions, and at that of the host, verbs fail with ENOMEM. */
+/* If the PVO space of the user or of the host is used up, making a region fails with ENOMEM. */
 static void fast_limit_test(struct kunit *test)
 {
 	struct nhca_user *user = limit_begin(test);

@@ -2,7 +2,7 @@
 /* KUnit: the program that reads the frames of half-receive writes and reads. */
 #include "frame_reader.h"
 
-#define INDICES		32768u	/* frames that a test counts */
+#define INDICES		32768u	/* maximum number of frames that a reader reads */
 
 struct reader *reader_new(struct kunit *test, struct chan *c, u8 kind)
 {
@@ -88,13 +88,13 @@ void reader_run(struct kunit *test, struct reader *r, u32 max)
 	while (reads && chan_poll(r->c, false, &cqe)) {
 		KUNIT_ASSERT_EQ(test, cqe.status, IB_WC_SUCCESS);
 		reader_done(test, r, &cqe);
-		/* the completions of all frames were posted before */
+		/* the completions of all frames were posted before, so read all frames */
 		max = U32_MAX;
 	}
 	while (max && chan_poll(r->c, true, &cqe)) {
 		KUNIT_ASSERT_EQ(test, cqe.status, IB_WC_SUCCESS);
 		if (cqe.opcode == NHCA_WC_CH_FRAME) {
-			/* the completion of a write is in the same CQ, after those of its frames */
+			/* in this CQ, the completion of a write comes after those of its frames */
 			KUNIT_EXPECT_TRUE(test, reads || !r->done);
 			reader_frame(test, r, &cqe);
 			max--;

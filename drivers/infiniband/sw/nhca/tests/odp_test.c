@@ -337,9 +337,9 @@ static void change_test(struct kunit *test)
 }
 
 /*
- * At the limit of the user's space for regions, a region can be registered, because its pages get
- * their space later. But a prefetch fails with ENOMEM, as verbs do, and an operation cannot use the
- * page.
+ * A user whose PVO space is used up can register an on-demand region, because only a page fault
+ * reserves space. But a prefetch fails with ENOMEM, and an operation on the region fails with
+ * EACCES after its page fault has failed.
  */
 static void limit_test(struct kunit *test)
 {
@@ -363,7 +363,7 @@ static void limit_test(struct kunit *test)
 	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&done, TEST_PATIENCE), 0);
 	KUNIT_EXPECT_EQ(test, ask(&f->key_user, mr->rkey, addr, waiter), -EACCES);
 	limit_end(test, user);
-	/* with space, the same region can be used */
+	/* when the user has space again, operations can use the same region */
 	KUNIT_EXPECT_EQ(test, fault(mr, 0, 1, NHCA_ODP_READ), 1);
 	KUNIT_EXPECT_EQ(test, peek(&f->key_user, mr->rkey, addr), 0);
 	nhca_fault_free(waiter);

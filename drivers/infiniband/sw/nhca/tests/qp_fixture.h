@@ -176,10 +176,10 @@ static void fix_no_timer(struct timer_list *t)
 }
 
 /*
- * Initialize a queue pair whose timers do nothing: only tests run the functions of the timers. On a
- * busy machine a timer of 20 ms may expire within a test. The timer would run outside the thread of
- * the test, where no function is replaced.
- * @rings: of a process; NULL: a QP of the kernel
+ * Initialize a queue pair, and replace the functions of its timers. On a busy machine a timer of 20
+ * ms may expire during a test. Its function would run outside the thread of the test, where static
+ * stubs have no effect: it would call the real nhca_xmit(). Tests call these functions themselves.
+ * @rings: rings of a QP of user space; NULL: the QP is of the kernel
  */
 static inline void fix_qp_init(struct kunit *test, struct nhca_qp *qp,
 			       struct ib_qp_init_attr *init, struct nhca_qp_rings *rings)
@@ -489,7 +489,7 @@ void fix_deliver(struct kunit *test, struct nhca_hdr h, u32 payload)
 	fix_deliver_batch(test, h, payload, 1);
 }
 
-/* Deliver a packet to the fixture's QP, with headers of fix_hdr(). */
+/* Deliver a packet with the headers of fix_hdr() to the QP of the fixture. */
 static noinline_for_stack __maybe_unused
 void fix_packet(struct kunit *test, u8 opcode, u32 psn, u32 payload)
 {

@@ -288,9 +288,9 @@ static void queue_sender_test(struct kunit *test)
 }
 
 /*
- * A queueing discipline or a netdev may orphan a packet that it has not sent, so the packet does
- * not count as in flight. If the requester holds the queue, packets still take the queue of the
- * first packet, until the peer has acknowledged all packets.
+ * A queueing discipline or a netdev may orphan a packet before it sends the packet. An orphaned
+ * packet does not count as in flight. Nevertheless, between nhca_flow_queue_hold() and
+ * nhca_flow_queue_release() all packets take the queue of the first packet.
  */
 static void queue_orphaned_test(struct kunit *test)
 {
@@ -310,7 +310,7 @@ static void queue_orphaned_test(struct kunit *test)
 		nhca_flow_queue_release(flow);
 		nic_send(test, nic, nic->dev, 0, cpu + 3);
 		KUNIT_EXPECT_EQ(test, nhca_flow_sender(flow), cpu + 3);
-		/* a packet in flight prevents a change of the queue */
+		/* because a packet is in flight, the hold does not change the queue */
 		nic_cpu = cpu + 4;
 		nhca_flow_queue_hold(flow);
 		KUNIT_EXPECT_EQ(test, nhca_flow_sender(flow), cpu + 3);

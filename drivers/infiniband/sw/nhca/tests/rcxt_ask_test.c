@@ -328,7 +328,7 @@ static void ask_malformed(struct kunit *test)
 			wr->flags = NHCA_RCXT_WR_PROGRAM | NHCA_RCXT_WR_FRAMES;
 			break;
 		case 6:
-			/* the request is for the whole read */
+			/* a half-send read requests all bytes: length and offset must be 0 */
 			wr = chan_wqe(b, NHCA_WR_CH_READ)->rcxt;
 			wr->flags = NHCA_RCXT_WR_PROGRAM;
 			wr->total = 2 * PAIR_SEG;

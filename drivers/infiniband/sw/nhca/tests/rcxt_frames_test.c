@@ -27,14 +27,14 @@ static void post(struct chan *a, u32 tid, u32 total, bool again, u32 from, u32 t
 	chan_bell(a);
 }
 
-/* Begin a read of @total bytes; the first request is for @length of them. */
+/* Begin a read of @total bytes. The first request is for the first @length bytes. */
 static void begin(struct reader *r, u32 tid, u32 total, u32 length)
 {
 	reader_begin(r, tid, total);
 	post(r->c, tid, total, false, 0, length);
 }
 
-/* A read of any length is a frame for each packet, and touches no memory of the reader. */
+/* A read of any length gets one frame for each packet, and changes no memory of the reader. */
 static void frames_bytes(struct kunit *test)
 {
 	static const u32 lengths[] = {

@@ -309,9 +309,9 @@ static void part_waits(struct kunit *test)
 }
 
 /*
- * A work request waits for its rCxt, and then ends with an error before it begins: the MTU is too
- * small now, or the program has changed the target of a third-party transfer to one of another
- * address family.  Peers may use the rCxt again.
+ * A work request waits for its rCxt, and then ends with an error before its transfer begins: the
+ * MTU was lowered, or the program has changed the target of a third-party transfer in the FIFO to a
+ * target of another address family.  Then peers can use the rCxt again.
  */
 static void part_waits_in_vain(struct kunit *test)
 {

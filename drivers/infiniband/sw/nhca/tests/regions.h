@@ -77,8 +77,8 @@ static inline void fixture_exit(struct kunit *test)
 }
 
 /*
- * Give the protection domain of @f->key_user to a user who has all of its share of the space for
- * regions.
+ * Let the protection domain of fixture.key_user belong to a user whose share of the PVO space
+ * (NHCA_POOL_PVOS) is used up.
  * Return: the user, for limit_end().
  */
 static inline struct nhca_user *limit_begin(struct kunit *test)
@@ -99,7 +99,7 @@ static inline struct nhca_user *limit_begin(struct kunit *test)
 	return user->host;
 }
 
-/* Let the user have no space, and the protection domain belong to nobody. */
+/* Give the user's PVO space back, and let the protection domain belong to no user. */
 static inline void limit_end(struct kunit *test, struct nhca_user *user)
 {
 	struct fixture *f = test->priv;
@@ -109,7 +109,7 @@ static inline void limit_end(struct kunit *test, struct nhca_user *user)
 	f->key_user.pd->uobject = NULL;
 }
 
-/* Return: the byte at @va, read with @key, or an error. */
+/* Return: the byte at @va, read with @key, or a negative errno. */
 static inline int peek(const struct nhca_key_user *key_user, u32 key, u64 va)
 {
 	struct nhca_iter it;

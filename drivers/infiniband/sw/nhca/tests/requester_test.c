@@ -316,8 +316,9 @@ static unsigned int send_on(struct kunit *test, unsigned int cpu)
 }
 
 /*
- * The CPU that sends the first packet selects the transmit queue until all packets are
- * acknowledged, although the stack has orphaned the packets: the fixture charges none.
+ * The CPU that sends the first packet selects the transmit queue until the peer has acknowledged
+ * all packets, even if the stack orphans the packets. The fixture charges no packets, so the count
+ * is 0, as if the stack had orphaned all packets.
  */
 static void sender_test(struct kunit *test)
 {
@@ -338,7 +339,7 @@ static void sender_test(struct kunit *test)
 	fix_expire(f->qp);
 	KUNIT_EXPECT_GE(test, f->nsent, 5);
 	KUNIT_EXPECT_EQ(test, nhca_flow_sender(f->qp->flow), 7);
-	/* nor does a new connection keep it */
+	/* a new connection does not keep the queue of the old connection */
 	fix_state(test, f->qp, IB_QPS_RESET);
 	fix_connect(test, f->qp);
 	KUNIT_EXPECT_FALSE(test, f->qp->flow->held);

@@ -94,9 +94,9 @@ static bool message_has(const struct sk_buff *msg, const void *value, u32 size)
 }
 
 /*
- * Any user may read the tables of QPs and regions. So these do not contain the wr_id of a request,
- * which is often a pointer of the process, or the key, the address or the PVO of a region. The raw
- * structs, which need CAP_NET_ADMIN, contain them.
+ * Any user may read the tables of QPs and regions. Therefore these tables contain neither the wr_id
+ * of a request, which is often a pointer of the process, nor the key, the address or the PVO of a
+ * region. The raw structs contain these values, because reading raw structs needs CAP_NET_ADMIN.
  */
 static void secrets_test(struct kunit *test)
 {
@@ -137,7 +137,7 @@ static void secrets_test(struct kunit *test)
 	nhca_mr_free(mr);
 }
 
-/* Let a user have its share of a pool. */
+/* Charge a user with the whole share that the user may have of a pool. */
 static void take_share(struct kunit *test, struct nhca_user *user, enum nhca_pool pool, long n)
 {
 	KUNIT_ASSERT_EQ(test, nhca_pool_charge(user->users, user, pool, n), 0);

@@ -143,7 +143,7 @@ static struct prober {
 	struct task_struct *thread;
 } probers[16];
 
-/* how often another user had to wait, and the number of attempts */
+/* number of probers that did not get the lock in TEST_PATIENCE, and number of all probers */
 static u32 delayed, probed;
 
 static int probe_thread(void *arg)
@@ -155,7 +155,7 @@ static int probe_thread(void *arg)
 	return 0;
 }
 
-/* Let another user try to get the lock of all tables, and wait until it has the lock. */
+/* Start a prober, and wait until the prober has got the lock. */
 static void probe(void)
 {
 	struct prober *p = &probers[probed];
@@ -176,7 +176,10 @@ static void probes_end(void)
 	delayed = 0;
 }
 
-/* Replaces nhca_gap_alloc(): an allocation that takes long, because a memory cgroup is full. */
+/*
+ * Replaces nhca_gap_alloc() by a slow allocation, as with a full memory cgroup: it waits until a
+ * prober has got the lock.
+ */
 static struct nhca_gap *slow_alloc(void)
 {
 	probe();
@@ -202,7 +205,10 @@ static void slow_test(struct kunit *test)
 	probes_end();
 }
 
-/* While the code that frees a leaf waits for live sections, other users can register regions. */
+/*
+ * nhca_range_free() waits for live sections before it frees a leaf. During this wait other users
+ * can take the lock of all tables.
+ */
 static void wait_test(struct kunit *test)
 {
 	const struct nhca_owner owner = { .kind = NHCA_OWNER_PD, .id = 1 };
@@ -210,7 +216,7 @@ static void wait_test(struct kunit *test)
 
 	tce_expect_unused(test);
 	KUNIT_ASSERT_EQ(test, nhca_range_alloc(&r[0], PAGE_SHIFT, 1, &owner), 0);
-	/* up to the first entry of the second leaf, which is freed with the range */
+	/* the range ends in the first entry of the second leaf, so it is freed with this leaf */
 	KUNIT_ASSERT_EQ(test, nhca_range_alloc(&r[1], PAGE_SHIFT, NHCA_TCE_LEAF_SIZE, &owner), 0);
 	kunit_activate_static_stub(test, nhca_live_wait, probe);
 	nhca_range_free(&r[1]);

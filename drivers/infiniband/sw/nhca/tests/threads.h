@@ -9,13 +9,14 @@
 #include <linux/sched/task.h>
 
 /*
- * The time in jiffies that a test waits for something that must happen. It is long, because a busy
- * machine may not run the kernel of the tests for seconds.
+ * Time in jiffies that a test waits for an event that must happen. The time is long (60 s), because
+ * a busy host may not run the guest with the tests for several seconds.
  */
 #define TEST_PATIENCE	(60 * HZ)
 
 /*
- * Start a thread; @fn may return at any time.
+ * Start a thread. @fn may return before test_thread_stop(), because a reference to the task is
+ * held.
  * Return: the thread, for test_thread_stop(); or ERR_PTR.
  */
 static inline struct task_struct *test_thread_start(int (*fn)(void *), void *arg, int cpu)

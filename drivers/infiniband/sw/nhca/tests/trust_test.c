@@ -132,7 +132,7 @@ static void gap_test(struct kunit *test)
 	fix_packet(test, SEND_ONLY, FIX_RQ_PSN + 0x10000, 10);
 	fix_packet(test, SEND_ONLY, FIX_RQ_PSN + 0x7fffff, 10);
 	KUNIT_EXPECT_EQ(test, fix_sent(f, ACK, NULL), 0);
-	/* a gap that the loss of packets can explain */
+	/* a gap of three packets can come from lost packets, so it causes a NAK */
 	fix_packet(test, SEND_ONLY, FIX_RQ_PSN + 3, 10);
 	KUNIT_EXPECT_EQ(test, fix_sent(f, ACK, NULL), 1);
 }

@@ -488,7 +488,7 @@ static void creator_test(struct kunit *test)
 {
 	struct mm_struct *mm = kunit_kzalloc(test, sizeof(*mm), GFP_KERNEL);
 	struct nhca_ucontext *uc = kunit_kzalloc(test, sizeof(*uc), GFP_KERNEL);
-	/* the time for waits after the death of the process is over */
+	/* the process has exited, and the time limit for waits after its exit has passed */
 	struct nhca_pageref_owner owner = { .mm = mm, .deadline = jiffies ?: 1 };
 	struct nhca_qp_rings rings = { .rq.uc = uc };
 	struct task_struct *thread;
