@@ -241,7 +241,7 @@ static void read_test(struct kunit *test)
 
 /*
  * If a response of a READ is missing, the requester requests the READ again from the missing
- * response on, but only once until it makes progress.
+ * response on, but only once until the READ makes progress.
  */
 static void implied_nak_test(struct kunit *test)
 {

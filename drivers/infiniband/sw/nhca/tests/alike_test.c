@@ -20,7 +20,7 @@
 #define SEG	(NHCA_BTH_LEN + PAYLOAD + NHCA_ICRC_LEN)
 #define PSN	0xfffffe	/* of the first packet; PSNs wrap within the batch */
 
-/* bytes of the headers and bytes of a packet, for packets of a transfer */
+/* packets of a transfer: bytes of the headers, and bytes from the BTH to the ICRC */
 #define RX_HDR	(NHCA_BTH_LEN + NHCA_RXETH_LEN)
 #define RX_SEG	(RX_HDR + PAYLOAD + NHCA_ICRC_LEN)
 #define FIRST	2	/* number of the segment in the first packet of the batch */
@@ -338,7 +338,7 @@ static __le32 icrc_of_first(struct alike *a)
 
 /*
  * Only a packet without an ICRC carries an acknowledgment, because the acknowledged PSN stands in
- * the place of the ICRC. Otherwise the receiver would read an ICRC as a PSN.
+ * the place of the ICRC.
  */
 static void acks_test(struct kunit *test)
 {

@@ -27,9 +27,9 @@ enum how {
 
 /*
  * The model stores what was requested and which entries are in the ring. An event is due when an
- * entry is posted that satisfies the request. For user space it is also due when a command finds
- * such an entry unpolled; exception: the consumer arms in the ring and has not polled since the
- * last event (@polled).
+ * entry is posted that satisfies the request. For user space an event is also due when a command
+ * finds such an entry unpolled; exception: the consumer arms in the ring and has not polled since
+ * the last event (@polled).
  */
 struct model {
 	enum how how;
@@ -181,9 +181,7 @@ static void arm_model_test(struct kunit *test)
 		m.ring.prod = start;
 		m.ring.cons = start;
 		nhca_arm_init(&m.arm, m.how != KERNEL, start);
-		/*
-		 * arm once, so that arm_seq in the ring has the first value that a provider stores
-		 */
+		/* arm once, because a CQ whose arm_seq is 0 counts as never armed in the ring */
 		if (m.how == IN_RING)
 			KUNIT_ASSERT_TRUE(test, model_arm(&m, IB_CQ_NEXT_COMP));
 		for (int step = 0; step < MODEL_STEPS / 30; step++)

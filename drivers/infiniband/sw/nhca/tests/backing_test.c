@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: regions of a backing, and waits that end without a work item. */
+/* KUnit: regions of a backing, and waits from nhca_fault_begin() to nhca_fault_end(). */
 #include "fake_backing.h"
 #include "regions.h"
 

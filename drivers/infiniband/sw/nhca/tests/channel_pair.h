@@ -19,7 +19,7 @@
 #include "../rcxt/engine.h"
 
 #define PAIR_JOB	0x10b
-#define PAIR_ADDR	0x0a000001u	/* 10.0.0.1: end 0; end 1: 10.0.0.2; end 2: 10.0.0.3 */
+#define PAIR_ADDR	0x0a000001u	/* end 0: 10.0.0.1; end 1: 10.0.0.2; end 2: 10.0.0.3 */
 #define PAIR_BROADCAST	0x0a0000ffu	/* broadcast address of the subnet of all ends */
 #define PAIR_IFINDEX	77
 #define PAIR_AH		5		/* address handle of the other end; on end 2: of end 0 */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: packets that wait for on-demand pages: their copies, and the limits of number and memory.
+ * KUnit: packets that wait for on-demand pages: their copies, and the limits of their number and
+ * memory.
  */
 #include "qp_fixture.h"
 

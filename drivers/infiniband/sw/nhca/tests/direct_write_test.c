@@ -10,7 +10,9 @@
 #define HISTORY_STEPS	4000
 /* number of regions that wait for room in the pool, in more_test() */
 #define WAITERS		(4 * NHCA_MORE_BATCH)
-/* half_begin() gives each owner other parts of the disk; adjacent parts meet inside a block */
+/*
+ * half_begin() gives the two owners different parts of the disk; adjacent parts meet inside a block
+ */
 #define PART		5300
 #define PARTS		(DISK_BYTES / PART)
 #define OP_MAX		(4 * PART)

@@ -14,7 +14,7 @@
 #define OWN	4	/* batches in the stack at which a flow pauses */
 #define ALL	16	/* batches of all flows at which all pause */
 #define LOW	8	/* batches of all flows at which waiting flows resume */
-#define LISTED	512	/* idle flows are removed from longer lists of a device's flows */
+#define LISTED	512	/* entries of a device's list of flows above which idle flows leave it */
 #define MANY	700
 #define PASSED	16	/* packets that bypass the waiting flows before one flow is woken */
 

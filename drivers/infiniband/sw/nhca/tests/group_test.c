@@ -92,7 +92,7 @@ static int detach(u32 i, u32 group)
 	return nhca_mcast_detach(members[i].qp, &addr);
 }
 
-/* Return: number of times that the netdev has joined the group. */
+/* Return: number of times that the netdev has joined the group and not left it again. */
 static int joined(u32 group)
 {
 	struct in_device *in_dev;
@@ -208,7 +208,7 @@ static void join_test(struct kunit *test)
 }
 
 #if IS_ENABLED(CONFIG_IPV6)
-/* Return: number of times that the netdev has joined the IPv6 group. */
+/* Return: number of times that the netdev has joined the IPv6 group and not left it again. */
 static int joined6(const struct in6_addr *group)
 {
 	struct inet6_dev *idev;

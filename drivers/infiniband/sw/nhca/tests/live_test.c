@@ -183,7 +183,8 @@ static void live_seq_wraps(struct kunit *test)
  * @done:  round in which the wait has ended
  * @data:  round; written at the end of the first section, with a plain store
  * @early: rounds in which the wait ended before the section
- * @late:  rounds in which the wait did not end during a section that began after the begin of the wait
+ * @late:  rounds in which the wait did not end during the second section, which began after the wait
+ *         had begun
  */
 struct live_pair {
 	int waiter;
@@ -392,7 +393,7 @@ static void live_race_close(struct live_race *race, unsigned int round)
 	WRITE_ONCE(race->open, false);
 	nhca_live_wait();
 	/*
-	 * the flag is closed: if a worker wrote at this time, KCSAN would report the following
+	 * the flag is cleared: if a worker wrote at this time, KCSAN would report the following
 	 * accesses
 	 */
 	for (i = 0; i < race->n; i++) {

@@ -149,7 +149,7 @@ static void reg_rights_test(struct kunit *test)
 }
 
 /*
- * A peer writes through a window that this QP has bound, and its request is refused after the
+ * A peer writes through a window that this QP has bound. Its next request is refused after the
  * window was invalidated.
  */
 static void bind_test(struct kunit *test)
