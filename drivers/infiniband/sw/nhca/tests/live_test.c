@@ -182,9 +182,9 @@ static void live_seq_wraps(struct kunit *test)
  * @begun: round in whose first section the holder is
  * @done:  round in which the wait has ended
  * @data:  round; written at the end of the first section, with a plain store
- * @early: rounds in which the wait ended before the section
- * @late:  rounds in which the wait did not end during the second section, which began after the wait
- *         had begun
+ * @early: rounds in which the wait ended before the first section
+ * @late:  rounds in which the wait did not end during the second section, which begins later than
+ *         the wait
  */
 struct live_pair {
 	int waiter;
