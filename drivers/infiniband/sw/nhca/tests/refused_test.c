@@ -67,9 +67,7 @@ static void retransmitted_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, naks(test, FIX_RQ_PSN), 3);
 	deliver(test, WRITE_ONLY, REFUSED, ~f->mr->ibmr.rkey);
 	KUNIT_EXPECT_EQ(test, naks(test, REFUSED), 4);
-	/*
-	 * an earlier SEND, whose ACK was lost too, gets a NAK with the PSN of the refused request
-	 */
+	/* an earlier SEND, whose ACK was lost, gets a NAK with the PSN of the refused request */
 	deliver(test, SEND_ONLY, FIX_RQ_PSN - 3, 0);
 	KUNIT_EXPECT_EQ(test, naks(test, REFUSED), 5);
 	/* requests after the refused request are not answered */

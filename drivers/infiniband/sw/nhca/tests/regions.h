@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * For suites about regions: a device, two protection domains, pages, and functions that use keys.
+ * For suites about regions: a device, two protection domains, pages, and functions that access
+ * regions.
  */
 #ifndef NHCA_TEST_REGIONS_H
 #define NHCA_TEST_REGIONS_H
@@ -19,7 +20,7 @@
 
 /**
  * struct fixture - objects of each test
- * @dev:   device without a driver
+ * @dev:   device that is not registered
  * @key_user: key user of a protection domain
  * @other: key user of another protection domain
  * @pages: every byte of page i is the digit i

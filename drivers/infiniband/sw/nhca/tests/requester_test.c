@@ -30,10 +30,11 @@ static void decide_test(struct kunit *test)
 	static const struct {
 		enum ib_qp_state state;
 		bool rnr_wait;
-		/* sq.cur: none, or a request with these members */
+		/* sq.cur is a request with the members that follow; otherwise sq.cur is NULL */
 		bool cur, begun;
 		u8 opcode, flags, status;
 		u32 npsn, sent;
+		/* outstanding READs and atomics; outstanding PSNs before the request */
 		u32 rd_atomic, used;
 		enum nhca_sq_step step;
 	} rows[] = {
@@ -50,7 +51,7 @@ static void decide_test(struct kunit *test)
 		{ .state = IB_QPS_SQD, .cur = true, .begun = true, .npsn = 1,
 		  .step = NHCA_SQ_SEND },
 		{ .state = IB_QPS_RTS, .cur = true, .step = NHCA_SQ_BEGIN },
-		/* a request with a fence waits for outstanding READs */
+		/* only a request with a fence waits for outstanding READs and atomics */
 		{ .state = IB_QPS_RTS, .cur = true, .rd_atomic = 1, .step = NHCA_SQ_BEGIN },
 		{ .state = IB_QPS_RTS, .cur = true, .flags = NHCA_SEND_FENCE,
 		  .rd_atomic = 1, .step = NHCA_SQ_STOP },
@@ -214,7 +215,7 @@ static void unsent_due_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, expires, due);
 }
 
-/* A doorbell that finds the lock of the send queue taken by a modification is not lost. */
+/* A doorbell is not lost if nhca_qp_modify() holds the lock of the send queue. */
 static void modify_kicks_test(struct kunit *test)
 {
 	struct ib_qp_attr attr = { .min_rnr_timer = 2 };
@@ -274,7 +275,7 @@ static void ackreq_window_test(struct kunit *test)
 	struct sent sent;
 	u32 i, asked = 0;
 
-	/* 12 packets of the first window of 16: one packet in each quarter has AckReq */
+	/* 12 packets fill three quarters of the first window: one packet in each has AckReq */
 	for (i = 0; i < 12; i++)
 		KUNIT_ASSERT_EQ(test, fix_post_rdma(f->qp, f->mr, IB_WR_SEND, 0, 10, 0, 0), 0);
 	nhca_send_doorbell(f->qp);
@@ -403,7 +404,7 @@ static void opcode_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->sent[first + 1].hdr.swap_add, 7);
 }
 
-/* A READ fails if the QP may use no responder resources, and waits if it uses all of them. */
+/* A READ fails if max_rd_atomic is 0, and waits while max_rd_atomic READs are outstanding. */
 static void rd_atomic_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -427,7 +428,7 @@ static void rd_atomic_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, cqe.status, IB_WC_LOC_QP_OP_ERR);
 }
 
-/* Requests without outgoing data ignore IB_SEND_INLINE. */
+/* A READ ignores IB_SEND_INLINE, because it sends no data. */
 static void inline_read_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -446,8 +447,8 @@ static void inline_read_test(struct kunit *test)
 /* ---- the timer ---- */
 
 /*
- * If nothing is acknowledged, the requester first sends NHCA_TLP_MAX probes if the RTT is known,
- * and then retransmits at each timeout until no retry is left.
+ * If nothing is acknowledged, the requester retransmits at each timeout until no retry is left.
+ * Before the first retransmission, it sends NHCA_TLP_MAX probes if the RTT is known.
  */
 static void timeouts_test(struct kunit *test)
 {

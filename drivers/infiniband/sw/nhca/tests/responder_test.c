@@ -87,7 +87,7 @@ static const struct refusal {
 	/* bytes of the receive that is posted; 0: no receive is posted */
 	u32 receive;
 	u8 nak;
-	/* status of the receive; IB_WC_SUCCESS: the request has not used the receive */
+	/* status of the receive; IB_WC_SUCCESS: not checked */
 	enum ib_wc_status status;
 } refusals[] = {
 	{ "WRITE not allowed", OP(WRITE_ONLY), MAY_R, 0, 8, 8, .nak = NAK(INVALID_REQ) },
@@ -198,9 +198,9 @@ static void refuse_test(struct kunit *test)
 }
 
 /*
- * A receive with a wrong L_Key, with too many SGEs, or behind a wrong producer index cannot take
- * data, so the request that uses the receive gets a NAK. The receive completes in error, except if
- * the index is wrong.
+ * If a receive has a wrong L_Key or too many SGEs, or if the producer index is wrong, the request
+ * that needs the receive gets a NAK. The receive completes in error, except if the producer index
+ * is wrong.
  */
 static void bad_receive_test(struct kunit *test)
 {
@@ -630,7 +630,8 @@ static void uc_restart_test(struct kunit *test)
 }
 
 /*
- * On UC, a SEND longer than its receive and a WRITE that is not allowed are dropped without a NAK.
+ * On UC, a SEND longer than its receive, a WRITE outside the region and a WRITE that is not allowed
+ * are dropped without a NAK.
  */
 static void uc_drop_test(struct kunit *test)
 {

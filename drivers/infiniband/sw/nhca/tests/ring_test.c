@@ -33,9 +33,9 @@ static unsigned long walk(const struct nhca_ring *r, u32 start, u32 steps, u32 f
 }
 
 /*
- * For all sizes and strides, nhca_ring_slot() finds the slot of an index, also where the index
- * wraps from 2^32 - 1 to 0 and where it reaches 2^31, so that it would be negative as a signed
- * number.
+ * For sizes up to MAX_ENTRIES and strides up to MAX_STRIDE, nhca_ring_slot() finds the slot of an
+ * index, also where the index wraps from 2^32 - 1 to 0, and where it reaches 2^31, which would be
+ * negative as a signed number.
  */
 static void ring_slot_test(struct kunit *test)
 {
@@ -99,8 +99,8 @@ static void ring_alloc_test(struct kunit *test)
 }
 
 /*
- * The number of entries is rounded up to a power of two. Strides that are no multiple of 16, and
- * rings that are too large, are refused.
+ * The number of entries is rounded up to a power of two. Refused are a ring without entries, a
+ * stride that is 0 or no multiple of 16, and a ring that is too large.
  */
 static void ring_alloc_sizes_test(struct kunit *test)
 {

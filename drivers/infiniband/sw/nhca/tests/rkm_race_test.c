@@ -60,7 +60,7 @@ static void race_expect_no_hold(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, n, 0);
 }
 
-/* ---- nothing moves after a close ---- */
+/* ---- no responder writes after a close ---- */
 
 /**
  * struct race_worker - a thread that acts as a responder
@@ -101,7 +101,7 @@ struct race {
 	struct race_worker worker[];
 };
 
-/* let other threads run; on one CPU, even if the scheduler does not need this CPU */
+/* let other threads run: on one CPU always, otherwise only if the scheduler needs this CPU */
 static void race_let_run(void)
 {
 	if (num_online_cpus() == 1)
@@ -241,7 +241,7 @@ static void rkm_revoked_ref_writes_nothing(struct kunit *test)
 	struct race *race;
 
 	/*
-	 * two workers on each CPU, because two workers interrupt each other even if there is one
+	 * two workers on each CPU, so that workers interrupt each other even if there is only one
 	 * CPU
 	 */
 	race = kunit_kzalloc(test, struct_size(race, worker, 2 * num_online_cpus()), GFP_KERNEL);
@@ -302,8 +302,8 @@ struct race_long {
 };
 
 /*
- * Return: number of the sweep that has revoked the last ref but not yet refs[0], so that the sweep
- * is in progress, because a sweep checks the last ref first; 0: there is no such sweep.
+ * A sweep checks the last ref first. Return: number of the sweep in progress, which has revoked the
+ * last ref but not yet refs[0]; 0: there is no such sweep.
  */
 static unsigned int race_middle(const struct race_long *l)
 {
@@ -424,8 +424,8 @@ static void rkm_long_sweep_revokes_all(struct kunit *test)
 	nhca_sweep_start(&sweep, &race_pd, l.key[0]);
 	while (!nhca_sweep_step(&sweep, 32)) {
 		/*
-		 * release a ref that the sweep has not reached, because a sweep checks the last ref
-		 * first
+		 * release a ref of key [0] that the sweep has not reached: the sweep began with the
+		 * last ref
 		 */
 		if (nhca_rkey_ref_valid(&l.refs[steps]) && steps % 3) {
 			nhca_rkm_put(&l.refs[steps]);

@@ -32,7 +32,7 @@ struct rkm_qp {
 static struct ib_pd rkm_pd[RKM_PDS];
 static struct rkm_qp rkm_qp[RKM_QPS];
 static struct nhca_sweep rkm_sweep;
-/* the figures sweep key [0]; the first half of the keys has the same bucket */
+/* the first sweep of each figure is of key [0]; the first half of the keys has the same bucket */
 static u32 rkm_key[RKM_KEYS];
 
 static void rkm_hold(struct rkm_qp *qp, unsigned int slot, u32 key)
@@ -88,7 +88,8 @@ static void rkm_exit_test(struct kunit *test)
 
 /*
  * Let each QP take refs as in a figure: @keys[q][s] is the index in rkm_key[] of the key in slot s
- * of QP q. The last slot is first, because a sweep checks the ref that was taken last first.
+ * of QP q. The refs are taken from the last slot to the first, because a sweep begins with the ref
+ * that was taken last.
  */
 static void rkm_lay(unsigned int qps, const u8 (*keys)[RKM_SLOTS])
 {
@@ -305,7 +306,8 @@ static void rkm_fig17_receive_between_steps(struct kunit *test)
 	rkm_step(test, 6, false, false);
 	rkm_expect_at(test, 8);
 	/*
-	 * receive processing takes a ref that the sweep has passed, but then finds the key closed
+	 * receive processing takes a ref in slot 4, which the sweep has passed, but then finds the
+	 * key closed and releases the ref
 	 */
 	rkm_hold(&rkm_qp[1], 0, rkm_key[0]);
 	rkm_expect_at(test, 8);
@@ -406,7 +408,8 @@ static unsigned int rkm_model_count(void)
  * struct rkm_history - state of a random history
  * @rnd:     random number generator
  * @pd:      index of the domain of the sweep in progress
- * @key:     index of the key of this sweep; no new ref of the key is taken during the sweep
+ * @key:     index of the key of this sweep; no new ref of the key is taken in this domain during
+ *           the sweep
  * @under_way: a sweep is in progress
  * @revoked: refs that were valid in the model and that this sweep has revoked
  * @steps:   steps of the history so far, each with one action
@@ -452,8 +455,8 @@ static void rkm_do_slot(struct rkm_history *hi)
 }
 
 /*
- * Move a QP to another domain. In half of the cases, a QP that had a valid ref in slot 0 takes a
- * ref of the same key again in the new domain.
+ * Move a QP to a random domain. In half of the cases, a QP that had a valid ref in slot 0 takes a
+ * ref of the same key again in the new domain, unless the sweep in progress closes the key there.
  */
 static void rkm_do_move(struct rkm_history *hi)
 {
@@ -496,8 +499,9 @@ static bool rkm_do_sweep(struct kunit *test, struct rkm_history *hi)
 
 /*
  * Do a step of the sweep in progress, or begin a sweep. Then clear the model's valid bits of the
- * refs that the step has revoked, if domain and key match. After the last step, the model's own
- * sweep must find no more refs, and both must have counted the same number. Return: false if not.
+ * refs that the step has revoked, if domain and key match. After the last step, a sweep of the
+ * model must find no more refs, and the sweep must have counted as many refs as were cleared in the
+ * model. Return: false if not.
  */
 static bool rkm_do_step(struct kunit *test, struct rkm_history *hi)
 {

@@ -28,19 +28,22 @@ static void window_table_test(struct kunit *test)
 	} steps[] = {
 		/*
 		 * slow start: the window grows by the number of acknowledged PSNs, even beyond
-		 * ssthresh in one step
+		 * ssthresh in one step, up to NHCA_CWND_MAX
 		 */
 		{ { 16, 256, 0 }, 16, { 32, 256, 0 } },
 		{ { 100, 101, 0 }, 5, { 105, 101, 0 } },
 		{ { 250, 256, 0 }, 100, { 256, 256, 0 } },
 		/*
 		 * beyond ssthresh the window grows by one for each whole window of acknowledged
-		 * PSNs
+		 * PSNs, up to NHCA_CWND_MAX
 		 */
 		{ { 100, 100, 0 }, 99, { 100, 100, 99 } },
 		{ { 100, 100, 99 }, 1, { 101, 100, 0 } },
 		{ { 256, 100, 255 }, 1, { 256, 100, 0 } },
-		/* a loss leaves seven tenths of the window, but at least four PSNs */
+		/*
+		 * a loss leaves seven tenths of the window, but at least four PSNs; a loss with a
+		 * timeout leaves four PSNs
+		 */
 		{ { 100, 256, 7 }, 0, { 70, 70, 0 } },
 		{ { 5, 256, 0 }, 0, { 4, 4, 0 } },
 		{ { 4, 4, 1 }, 0, { 4, 4, 0 } },
@@ -198,8 +201,8 @@ static void expire_table_test(struct kunit *test)
 		{ { .timeout = 9, .retries = 1 }, NOW + 10, NHCA_RTX_HELD_WAIT, true,
 		  NHCA_RTX_POSTPONE, 0, 0, 1, 0 },
 		/*
-		 * the number of postponements is limited, because the network stack may hold
-		 * packets forever
+		 * the number of postponements is limited for a packet in the network stack, which
+		 * may hold the packet forever, but not for NHCA_RTX_HELD_WAIT
 		 */
 		{ { .timeout = 9, .retries = 1 }, NOW + 10, NHCA_RTX_HELD_STACK, true,
 		  NHCA_RTX_POSTPONE, 1, 0, 1, 0 },

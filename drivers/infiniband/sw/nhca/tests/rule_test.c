@@ -182,7 +182,7 @@ static u32 rule_place_backwards(u32 qpn)
 
 /*
  * A QP's stream depends on the position of its QPN in the order of allocation after the rule was
- * added, so that the stream is the same in each run. The position also counts on where QPNs wrap.
+ * added, so that the stream is the same in each run. Positions continue where QPNs wrap.
  */
 static void rule_streams(struct kunit *test)
 {
@@ -198,7 +198,7 @@ static void rule_streams(struct kunit *test)
 	a.place = rule_place_backwards;
 	KUNIT_EXPECT_EQ(test, nhca_rule_stream(&a, last - a.base, NHCA_OP_SEND_ONLY), 0);
 	KUNIT_EXPECT_EQ(test, nhca_rule_stream(&a, last - a.base - 3, NHCA_OP_ACK), 7);
-	/* the streams of QP 1, and of items without a QP, do not depend on the base */
+	/* QP 1 has the same stream with each base; items without a QP (0) have another stream */
 	KUNIT_EXPECT_EQ(test, nhca_rule_stream(&a, 1, 0), nhca_rule_stream(&b, 1, 0));
 	KUNIT_EXPECT_NE(test, nhca_rule_stream(&a, 0, 0), nhca_rule_stream(&a, 1, 0));
 }

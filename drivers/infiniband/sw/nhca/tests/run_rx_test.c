@@ -2,7 +2,7 @@
 /*
  * KUnit: nhca_rx_copy_alike() places the packets of a batch that nhca_burst_run() has built, and
  * stops before a packet that differs from the packets before it. Whole pages are copied by a
- * separate loop, so most rows exist for pages and for smaller packets.
+ * separate loop, so there are rows for pages and rows for smaller packets.
  */
 #include "run_fixture.h"
 
@@ -220,7 +220,8 @@ static void resume_test(struct kunit *test)
 	first(test, &rx, skb, &p.kind);
 	for (n = 0; n < ALL; n += 3) {
 		/*
-		 * each call is in another live section, so nhca_iter_sges() checks the L_Key again
+		 * each call is in another live section, so it needs an iterator that checks the
+		 * L_Key again
 		 */
 		nhca_iter_sges(&it, &f->key_user, &sge, 1, n * PAGE_SIZE, sge.length,
 			       IB_ACCESS_LOCAL_WRITE);

@@ -63,9 +63,9 @@ static u32 references(const struct sk_buff *skb, const struct page *page)
 }
 
 /*
- * Free @skb. Expect that each of its fragments releases one reference of the page that the first
- * fragment uses. Then at most two references remain: one of this function, and one of the allocator
- * that cuts pieces from the page.
+ * Free @skb. Expect that each fragment in the page of the first fragment releases one reference to
+ * this page. Then at most two references to the page remain: one of this function, and one of the
+ * page's owner, which is @run or the allocator that cuts pieces from the page.
  */
 static void expect_freed(struct kunit *test, struct sk_buff *skb)
 {
@@ -201,8 +201,8 @@ static void none_test(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, run->b.skb);
 	KUNIT_EXPECT_NULL(test, run->b.zcopy);
 	/*
-	 * first the netdev is down, then it has no GSO for UDP; the batch stays without packets
-	 * after that
+	 * first the netdev is down; then it has no GSO for UDP, so the batch takes no packets
+	 * (alone), even after the netdev has GSO again
 	 */
 	clear_bit(__LINK_STATE_START, &f->dev->netdev->state);
 	KUNIT_EXPECT_EQ(test, add_run(test, &pages, 0, 4), 0);
@@ -290,9 +290,9 @@ static void full_test(struct kunit *test)
 
 /*
  * The MIDDLE packets of a message are shorter than its FIRST packet, which has a RETH, so only one
- * MIDDLE packet may follow in the batch of the FIRST packet. If all MIDDLE packets fit into one
- * batch, the FIRST packet is sent alone. Otherwise one MIDDLE packet shares the batch of the FIRST
- * packet and ends the batch.
+ * MIDDLE packet may follow in the batch of the FIRST packet. If all MIDDLE packets and the LAST
+ * packet fit into one batch, the FIRST packet is sent alone. Otherwise one MIDDLE packet shares the
+ * batch of the FIRST packet and ends the batch.
  */
 static void after_first_test(struct kunit *test)
 {
