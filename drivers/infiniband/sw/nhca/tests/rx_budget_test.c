@@ -128,8 +128,8 @@ static void acks_test(struct kunit *test)
 
 /*
  * A long response stops when the budget of the batch is used up, and a work item sends its other
- * packets. Yet each QP may send LAST_PASS packets, so that short responses never wait for the work
- * item.
+ * packets. Yet each QP may send LAST_PASS packets, so that a short response does not wait for the
+ * work item.
  */
 static void long_response_test(struct kunit *test)
 {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: the RXETH: the position of each field on the wire, and which lengths are accepted. The
- * reference for lengths splits the transfer into packets as a sender does.
+ * KUnit: the RXETH: the position of each field on the wire, and which lengths are accepted.
+ * reference_is_packet() checks lengths independently: it splits the transfer into packets as a
+ * sender does.
  */
 #include <kunit/test.h>
 #include <linux/prandom.h>
 #include "../wire/bth.h"
 
-/* Written by hand from the figure in Documentation/rcxt.rst. All fields have different bytes. */
+/* Written by hand from the figure in Documentation/rcxt.rst. No two fields have the same value. */
 static const u8 rxeth_bytes[NHCA_RXETH_LEN + 16] = {
 	0x11, 0x12, 0x13, 0x14,				/* channel key */
 	0x21, 0x22, 0x23, 0x24,				/* job id */
@@ -25,7 +26,7 @@ static const u8 rxeth_bytes[NHCA_RXETH_LEN + 16] = {
 	0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a,	/* or 16 */
 };
 
-/* Decoding and encoding agree with rxeth_bytes[] for each field and each opcode of channels. */
+/* Decoding and encoding agree with rxeth_bytes[] for each field and the opcodes in opcodes[]. */
 static void rxeth_known_bytes(struct kunit *test)
 {
 	static const u8 opcodes[] = {
@@ -263,7 +264,10 @@ static void rxeth_other_lengths(struct kunit *test)
 	x = (struct nhca_rxeth) {};
 	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_PACKET, 0));
 
-	/* requests and notices: a length that a transfer can have, offset 0, no payload */
+	/*
+	 * no payload, and a length that a transfer can have; requests, notices and fences: offset
+	 * 0; probes: the offset of any packet
+	 */
 	x = (struct nhca_rxeth) { .total = 2148, .segment = 1024 };
 	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_READ_REQUEST, 0));
 	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_NOTICE, 0));
@@ -283,8 +287,8 @@ static void rxeth_other_lengths(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_READ_REQUEST, 0));
 
 	/*
-	 * half-receive READ requests: a part of whole packets, each at most 1984 bytes, as a frame
-	 * takes
+	 * half-receive READ requests: the part consists of whole packets, and each packet fits into
+	 * a frame (1984 bytes)
 	 */
 	x = (struct nhca_rxeth) { .total = 2148, .segment = 1024, .part = 2148 };
 	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_FRAMES_REQUEST, 0));
@@ -306,8 +310,8 @@ static void rxeth_other_lengths(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_FRAMES_REQUEST, 0));
 
 	/*
-	 * a status has at most one bit for each packet from its offset on: here first for 16384
-	 * packets, then for 8, then for 9
+	 * a status has at most 1984 bytes, and at most one bit for each packet from its offset on:
+	 * here first for 16384 packets, then for 8, then for 9
 	 */
 	x = (struct nhca_rxeth) { .total = NHCA_RCXT_MAX_LEN, .segment = 1024, .length = 1984 };
 	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_STATUS, 1984));

@@ -2,7 +2,7 @@
 /*
  * KUnit: rings and device memory that a process shares with the driver. A ring is in memory of the
  * process, or in memory of the kernel that the process maps. Device memory is in memory of the
- * kernel. Both count against limits.
+ * kernel. Memory that a process can access counts against limits.
  */
 #include <linux/anon_inodes.h>
 #include <linux/cred.h>

@@ -125,7 +125,7 @@ static void steer_parse_ip4_test(struct kunit *test)
 	kfree_skb(skb);
 }
 
-/* A frame gives the same key if its VLAN tag is in the frame or in the metadata of the skb. */
+/* A frame gives the same key whether its VLAN tag is in the frame or in the metadata of the skb. */
 static void steer_parse_vlan_test(struct kunit *test)
 {
 	struct nhca_steer_key in, beside;
@@ -283,7 +283,8 @@ static int steer_rule_err(union steer_attr *a)
 }
 
 /*
- * A rule that no frame can match is refused, and so is a specification that nhca does not support.
+ * A rule that no frame can match is refused, and so is a rule with a specification, type or flag
+ * that nhca does not support.
  */
 static void steer_rule_refused_test(struct kunit *test)
 {

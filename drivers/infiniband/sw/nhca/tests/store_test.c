@@ -239,8 +239,8 @@ static void fig19a_test(struct kunit *test)
 }
 
 /*
- * For a long operation, the disk reads 4, 8, 16, ... blocks by one I/O request each. The operation
- * can send blocks that were read while the disk reads later blocks.
+ * The I/O requests for a long operation read 4, 8, 16, ... blocks. The operation can send blocks
+ * that were read while the disk reads later blocks.
  */
 static void run_test(struct kunit *test)
 {

@@ -510,7 +510,7 @@ static void many_free(struct nhca_range like, u64 first)
 
 /*
  * Allocating and freeing a range takes little time although there are very many ranges. With a
- * linear search in any step, the test would take hours.
+ * linear search in any step, a million ranges would take hours.
  */
 static void tce_many_test(struct kunit *test)
 {

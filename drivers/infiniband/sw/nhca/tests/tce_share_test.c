@@ -98,7 +98,7 @@ static void tables_test(struct kunit *test)
 	struct share *s = share_make(test);
 	u32 n;
 
-	/* two ranges of this length do not fit into one table, so each range takes a whole table */
+	/* two ranges of this length do not fit into one table, so each range needs another table */
 	n = take_all(s, s->user[0], PUD_ENTRIES / 2 + 1);
 	KUNIT_EXPECT_EQ(test, n, NHCA_TCE_TABLES / 2);
 	KUNIT_EXPECT_EQ(test, take(s, s->user[0], PUD_ENTRIES / 2 + 1), -EDQUOT);
@@ -178,7 +178,7 @@ static void probes_end(void)
 
 /*
  * Replaces nhca_gap_alloc() by a slow allocation, as with a full memory cgroup: it waits until a
- * prober has got the lock.
+ * prober has got the lock, but at most half a second.
  */
 static struct nhca_gap *slow_alloc(void)
 {

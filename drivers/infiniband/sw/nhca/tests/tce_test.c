@@ -114,7 +114,7 @@ static void tce_leaf_border_test(struct kunit *test)
 		bad += !!tce_at(stale + (i << PAGE_SHIFT));
 	KUNIT_EXPECT_EQ(test, bad, 0);
 
-	/* a range that consists of whole leaves begins with entries that are all 0 */
+	/* a new range that consists of whole leaves has no entry that is not 0 */
 	nhca_range_free(&a);
 	a = tce_alloc(test, PAGE_SHIFT, LEAF);
 	b = tce_alloc(test, PAGE_SHIFT, 2 * LEAF);
@@ -363,8 +363,8 @@ static void tce_entry_test(struct kunit *test)
 			tce = tce_at(tce_pvo(&r, 1));
 			KUNIT_EXPECT_EQ(test, tce, tce_value(&r, pfns[i], flags[f]));
 			/*
-			 * an entry in use is never 0, because 0 means an unused entry; also in
-			 * table 0 and for page frame 0
+			 * 0 means an unused entry; an entry in use is not 0, even in table 0 and
+			 * for page frame 0, because its key is not 0
 			 */
 			KUNIT_EXPECT_NE(test, tce, 0);
 			KUNIT_EXPECT_EQ(test, tce & RW, flags[f]);
@@ -419,7 +419,7 @@ static void tce_argument_test(struct kunit *test)
 }
 
 /*
- * A range whose entries need more memory than the host has is refused, and the tables do not
+ * A range whose entries need more than half of the host's memory is refused, and the tables do not
  * change. A full table of 4 KiB pages would need 8 GiB for its entries.
  */
 static void tce_no_memory_test(struct kunit *test)

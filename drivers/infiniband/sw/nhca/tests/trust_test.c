@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * KUnit: the packets in which a QP accepts capability bits, marks of QPs on this host, PSN gaps and
- * congestion marks. The attacker in these tests knows addresses and QPNs, but not the PSN. Other
- * cases test where receives may be placed.
+ * congestion marks. The attacker knows addresses and QPNs, but the PSN only in
+ * other_namespace_test(). Other cases test where receives may be placed.
  */
 #include "qp_fixture.h"
 
@@ -73,7 +73,7 @@ static void caps_test(struct kunit *test)
 /*
  * A UC message may begin with any PSN. If the PSN is not the expected PSN, the capability bits of
  * the packet are ignored, and so are the bits of later packets, because an attacker may have sent
- * the first.
+ * the packet with the unexpected PSN.
  */
 static void uc_caps_test(struct kunit *test)
 {
@@ -94,8 +94,8 @@ static void uc_caps_test(struct kunit *test)
 }
 
 /*
- * If a peer does not answer, the retransmission has an ICRC, because another implementation may
- * have taken the place of the peer, which drops packets without an ICRC.
+ * If a peer does not answer, the retransmission has an ICRC, because the peer may have been
+ * replaced by another implementation, which drops packets without an ICRC.
  */
 static void icrc_again_test(struct kunit *test)
 {
@@ -420,8 +420,8 @@ static enum nhca_counter refusal(struct qp_fixture *f, const struct nhca_av *av,
 }
 
 /*
- * A link-local address belongs to the peer only on the interface of the QP. On another interface,
- * such as another VLAN, another host may have the same address.
+ * A packet with a link-local address must arrive on the interface of the QP or on lo. On another
+ * interface, such as another VLAN, another host may have the same address.
  */
 static void link_local_test(struct kunit *test)
 {

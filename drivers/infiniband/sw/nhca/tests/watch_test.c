@@ -23,7 +23,7 @@
  * struct watch_fixture - a set of watches and the memory that they watch
  * @users: pools of the device
  * @user:  account that is charged for the watches
- * @set:   the set, with a watch for each slot
+ * @set:   the set, with SLOTS slots
  * @words: the word of each slot
  * @addr:  address of WATCH_SIZE bytes of the process
  * @maps:  number of mappings that remap_thread() has made

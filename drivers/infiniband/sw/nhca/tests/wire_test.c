@@ -205,7 +205,7 @@ static void fit_rxeth(struct nhca_hdr *h, unsigned int payload)
 	/* the payload of a status is a bitmap, not bytes of the transfer */
 	h->rx.total = h->opcode == 0xc6 ? 1 << 20 : payload;
 	h->rx.part = h->rx.total;
-	/* 0xcc and 0xcf are payload for frames, in which the PVO must be the offset, which is 0 */
+	/* 0xcc and 0xcf are payload for frames, in which the PVO must be the offset: here 0 */
 	if (h->opcode == 0xcc || h->opcode == 0xcf)
 		h->rx.pvo = 0;
 }
@@ -361,15 +361,15 @@ static void wire_reserved_bits_are_zero(struct kunit *test)
 		if (row_has(&spec_rows[i], 'C'))
 			KUNIT_EXPECT_NULL(test, memchr_inv(p + 12, 0, 16));
 		/*
-		 * elsewhere the bit is reserved; with a GID and in a notice (0xc4) it means "notify
-		 * the manager"
+		 * with a GID and in a notice (0xc4) the bit means "notify the manager"; elsewhere
+		 * the bit is reserved
 		 */
 		if (row_has(&spec_rows[i], 'X') && !row_has(&spec_rows[i], 'G') && h.opcode != 0xc4)
 			KUNIT_EXPECT_EQ(test, p[12 + 40] & 0x08, 0);
 	}
 }
 
-/* Packets written by hand from the figures in IBTA chapter 9, and the fields of these packets. */
+/* Packets written by hand from the figures of the specification, and the fields of these packets. */
 static const struct wire_sample {
 	struct nhca_hdr h;
 	unsigned int len;
@@ -557,7 +557,7 @@ static void wire_unknown_opcode(struct kunit *test)
 
 /*
  * After the headers, a packet must have room for pad and ICRC, and the room must be a multiple of 4
- * bytes.
+ * bytes. If the opcode allows no payload, there must be exactly the 4 bytes of the ICRC.
  */
 static void wire_room_for_pad_and_icrc(struct kunit *test)
 {

@@ -276,7 +276,7 @@ static void order_test(struct kunit *test)
 		seq[i] = nhca_zcopy_seq(e->flow);
 	}
 	nhca_zcopy_put(z[1]);
-	/* no kick, because no caller has found a reference that is not released yet */
+	/* no kick, because nhca_zcopy_released() has not returned false yet */
 	KUNIT_EXPECT_EQ(test, e->kicked, 0);
 	KUNIT_EXPECT_FALSE(test, nhca_zcopy_released(e->flow, seq[0]));
 	KUNIT_EXPECT_FALSE(test, nhca_zcopy_released(e->flow, seq[1]));
