@@ -75,7 +75,7 @@ enum {
 static const struct kind {
 	const char *name;
 	unsigned int may;
-	unsigned long max;		/* maximum of the argument; 0: the argument is no number */
+	unsigned long max;		/* maximum of an argument that is a number; otherwise 0 */
 	const char *what;		/* what the argument means */
 	const char *words[16];		/* the argument is one of these names */
 } kinds[] = {

@@ -7,9 +7,9 @@
  * export.  Flushes, DISCARDs and WRITE ZEROES become requests to the server, one at a time.  One
  * io_uring carries the requests of the kernel, and waits for all other events by an epoll.
  *
- * If the connection is lost, requests of the kernel wait, and a thread connects again
- * (reconnect.c).  Then all requests that the kernel waits for are repeated, also those that the
- * server may have executed.  This is safe:
+ * If the connection is lost and the timeout is not 0, requests of the kernel wait, and a thread
+ * connects again (reconnect.c).  Then all requests that the kernel waits for are repeated, also
+ * those that the server may have executed.  This is safe:
  *
  * - A repeated READ gets the bytes again.  A repeated WRITE, DISCARD or WRITE ZEROES leaves the
  *   same bytes as one.  The kernel gives no order between requests that are in progress at the same
@@ -143,8 +143,8 @@ static void fail(struct attached *a, const char *why)
 }
 
 /*
- * The connection is lost: begins to connect again.  Afterwards a->c must not be used, so callers
- * check a->state.
+ * The connection is lost: begins to connect again, or fails all I/O if the timeout is 0.
+ * Afterwards a->c must not be used, so callers check a->state.
  */
 static void lose(struct attached *a)
 {
@@ -167,7 +167,7 @@ static void lose(struct attached *a)
 	reconnect_start(r);
 }
 
-/* Begins a STORE_SYNC for all requests that wait for one.  Return: false if there is none. */
+/* Begins a STORE_SYNC for all requests that wait for one.  Return: false if no request does. */
 static bool begin_sync(struct attached *a)
 {
 	bool any = false;
@@ -219,7 +219,8 @@ static bool begin_range(struct attached *a)
 
 /*
  * Begins the next request to the server, if none is in progress.  A STORE_SYNC makes durable only
- * bytes that were written before it.  So a flush that comes during a STORE_SYNC waits for another.
+ * bytes that were written before it.  So a flush that comes during a STORE_SYNC waits for the next
+ * STORE_SYNC.
  */
 static void call_next(struct attached *a)
 {
@@ -235,7 +236,7 @@ static void call_next(struct attached *a)
 
 /*
  * A request that writes was acknowledged.  After a write with FUA, a STORE_SYNC makes its bytes
- * durable.
+ * durable, unless each acknowledged write is durable (STORE_F_SYNC).
  */
 static void end_write(struct attached *a, uint32_t tag)
 {
@@ -261,7 +262,7 @@ static void end_call_of(struct attached *a, uint32_t tag, int error)
 		return;
 	}
 	settle(a);
-	/* After EOPNOTSUPP the kernel writes zeros by itself. */
+	/* If a WRITE ZEROES ends with EOPNOTSUPP, the kernel writes the zeros by WRITEs. */
 	end_request(a, tag, error == EOPNOTSUPP && a->wait[tag] == IN_RANGE ? -error : -EIO);
 }
 
@@ -283,7 +284,7 @@ static void end_call(struct attached *a)
 	for (tag = 0; tag < TAGS; tag++)
 		if (a->wait[tag] == IN_SYNC || a->wait[tag] == IN_RANGE)
 			end_call_of(a, tag, error);
-	/* not before, because call_next() changes a->wait[] */
+	/* not before the loop, in which call_next() would begin a request and change a->wait[] */
 	a->calling = false;
 	call_next(a);
 }

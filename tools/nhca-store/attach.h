@@ -34,7 +34,8 @@ enum kind {
  * @delay:  seconds before the next attempt
  * @c:      the connection; valid when the thread has ended and @failed is false
  * @mr:     region of @buffer in the protection domain of @c
- * @failed: the export has changed, so there must be no further attempts; c.why says how
+ * @failed: the thread has ended without a connection: after @cancel, or because the export has
+ *          changed (c.why says how)
  * @before: c.open of the lost connection
  * @unflushed: as in client_check_again()
  * @done:   eventfd: the thread has ended
@@ -68,7 +69,7 @@ void reconnect_start(struct reconnect *r);
 enum state {
 	CONNECTED,
 	CONNECTING,	/* it is lost, and the thread tries to connect again; requests wait */
-	FAILED,		/* it is lost for good: all I/O fails */
+	FAILED,		/* it is lost, and the device does not connect again: all I/O fails */
 };
 
 /* What a request of the block device waits for */
@@ -106,7 +107,8 @@ enum wait {
  * @calling: a request to the server is in progress
  * @ranges_next: the next request to the server is for a range, if one waits
  * @range_tag: the tag from which the search for the next request for a range begins
- * @acknowledged: number of requests of the kernel that write and have succeeded
+ * @acknowledged: number of requests of the kernel that write, have succeeded, and are durable only
+ *          after a later STORE_SYNC
  * @durable: number of these requests whose bytes were made durable
  * @syncing: value of @acknowledged when the STORE_SYNC in progress began
  * @active: number of tags for which the kernel has not ended the io_uring command

@@ -35,7 +35,7 @@ static void failed(struct store_client *c, const char *format, ...)
 
 /*
  * Splits SERVER[:PORT].  An IPv6 address with a port is written [ADDRESS]:PORT.
- * The caller frees @host; @port points into it, or to the default.
+ * Return: a string that the caller frees; @name and @port point into it, or @port to the default.
  */
 static char *split_server(const char *server, const char **name, const char **port)
 {
@@ -224,8 +224,8 @@ static const char *status_text(enum ibv_wc_status status)
 }
 
 /*
- * Waits for an event of the CQ.  Return: 0, or -1 if the server has disconnected: then no
- * completion may come before all retries.
+ * Waits for an event of the CQ.  Return: 0; -1: an error, or the server has disconnected, after
+ * which a completion would come only after all retries.
  */
 static int wait_for_event(struct store_client *c)
 {

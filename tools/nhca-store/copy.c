@@ -240,7 +240,7 @@ static int connect_again(struct copy *copy)
 /*
  * An operation or request has failed.  If the connection is lost and the command has a timeout,
  * connects again and repeats the operations in progress, which is safe: nobody else may write the
- * range, and the server ends the lost connection before the new one.
+ * range, and the server ends the lost connection before it opens the export for the new one.
  * Return: 0, or -1 if the copy has failed.
  */
 static int recover(struct copy *copy)

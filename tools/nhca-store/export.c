@@ -341,7 +341,7 @@ int export_range(struct opened *o, enum store_op op, bool unmap, uint64_t offset
 		return EINVAL;
 	if ((offset | bytes) % 512 || offset % o->unit || bytes % o->unit)
 		return EINVAL;
-	/* Blocks of the pool that have earlier bytes of the range must be on the disk before. */
+	/* First write the earlier bytes of the range that are still in blocks of the pool. */
 	error = direct_sync(o->region);
 	o->error = error ? error : o->error;
 	if (!error && discard_or_zero(o, op, unmap, o->export->offset + offset, bytes))

@@ -80,7 +80,7 @@ static void store_state(const char *state)
 			   instance.path);
 }
 
-/* Return: true if the last server has left its number. */
+/* Return: true if the last server has left a number that this server may use. */
 static bool read_number(void)
 {
 	char boot[40], state[8];
@@ -196,7 +196,7 @@ void instance_describe(const struct store_export *export, int fd, struct store_r
 	dev = S_ISBLK(st.st_mode) ? st.st_rdev : st.st_dev;
 	reply->identity = S_ISBLK(st.st_mode) ? identify_disk(seed, dev) :
 		identify_file(seed, fd, &st);
-	/* A disk that was removed and added again has another sequence number, and no cache. */
+	/* A disk that was removed and added again has lost its cache, and has another number. */
 	if (disk_attribute(dev, "diskseq", line, sizeof(line)))
 		reply->instance = hash(reply->instance, line, strlen(line));
 }

@@ -14,8 +14,9 @@
  * instance_begin - get the number of this server
  * @config: configuration of the server
  *
- * The number is the one of the last server with the same address and port if that has ended with
- * all acknowledged bytes on the disks, and if the host has not been restarted since then.
+ * If the last server with the same address and port has ended with all acknowledged bytes on the
+ * disks, and the host has not been restarted since then, this server gets the number of the last
+ * server.  Otherwise the number is random.
  */
 void instance_begin(const struct store_config *config);
 

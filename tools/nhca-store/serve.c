@@ -417,7 +417,7 @@ static int handle_completions(struct connection *c)
 	}
 }
 
-/* Return: 0, or -1 if the client has disconnected or the device is removed. */
+/* Return: -1: the client has disconnected or the device is removed. */
 static int handle_cm_event(struct connection *c)
 {
 	struct rdma_cm_event *event;
@@ -565,7 +565,7 @@ static void *connection_thread(void *arg)
 	return NULL;
 }
 
-/* Return: a connection that is in the list of the server; NULL: there are too many. */
+/* Return: a connection in the list of the server; NULL: there are too many, or no memory is left. */
 static struct connection *add_connection(struct rdma_cm_id *id)
 {
 	struct connection *c = calloc(1, sizeof(*c));

@@ -81,12 +81,12 @@ struct store_request {
  * @op:      as in the request
  * @flags:   STORE_LIST, STORE_OPEN: STORE_F_WRITE, STORE_F_BLOCK; STORE_OPEN for writing: also
  *           STORE_F_SYNC, STORE_F_DISCARD, STORE_F_ZERO
- * @error:   0, or an errno of Linux; then the members below are 0
+ * @error:   0; or an errno of Linux, in which case the members below are 0
  * @rkey:    STORE_OPEN: R_Key of the region
  * @addr:    STORE_OPEN: address of the region's first byte
  * @region:  STORE_OPEN: bytes of the region, a multiple of @unit; 0: there is no region
  * @size:    STORE_LIST, STORE_OPEN: bytes of the export.  The tail follows the region.
- * @identity: STORE_OPEN: a number of the file or disk, as long as it is the same one
+ * @identity: STORE_OPEN: a number that differs if the export is another file or disk than before
  * @instance: STORE_OPEN: a number that changes when bytes may be lost that were acknowledged and
  *           not made durable by STORE_SYNC
  * @unit:    STORE_OPEN: unit of I/O, in bytes; RDMA that begins and ends at a multiple of it is
@@ -363,8 +363,9 @@ int client_rdma(struct store_client *c, enum ibv_wr_opcode opcode, uint64_t offs
  * @c: the connection
  * @wr_id: output: the @wr_id of client_rdma(); 2^32 or more: the completion belongs to a request
  * @wait: wait until there is a completion
- * Return: 1: @wr_id is set; 0: there is no completion; -1: an operation has failed: c->lost and
- * c->failed are set, and a message is in c->why, which is also printed unless c->quiet.
+ * Return: 1: @wr_id is set; 0: there is no completion; -1: an operation or the connection has
+ * failed: c->lost is set, c->failed is set if c->lost is false, and a message is in c->why, which
+ * is also printed unless c->quiet.
  */
 int client_poll(struct store_client *c, uint64_t *wr_id, bool wait);
 

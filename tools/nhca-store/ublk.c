@@ -219,7 +219,7 @@ void ublk_start(struct attached *a, bool read_only)
 	for (tag = 0; tag < TAGS; tag++)
 		ublk_fetch(a, UBLK_IO_FETCH_REQ, tag, 0);
 	a->active = TAGS;
-	/* This command reads the partition table of the new device. */
+	/* During this command the kernel reads the partition table of the new device. */
 	error = control(a, UBLK_CMD_START_DEV, NULL, 0, getpid());
 	if (error < 0)
 		stop(STORE_FAILED, "cannot start the ublk device: %s", strerror(-error));
