@@ -369,7 +369,7 @@ static void wire_reserved_bits_are_zero(struct kunit *test)
 	}
 }
 
-/* Packets written by hand from the figures of the specification, and the fields of these packets. */
+/* Packets written by hand from figures of the specification, and the fields of these packets. */
 static const struct wire_sample {
 	struct nhca_hdr h;
 	unsigned int len;
