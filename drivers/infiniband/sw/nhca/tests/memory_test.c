@@ -9,8 +9,8 @@
 #define PAGES		5
 
 /*
- * A region with its own pages, which are usually not contiguous in memory. The bytes of the pages
- * before and after the region show writes outside the region.
+ * A region with its own pages, which are usually not contiguous in memory. The pages have more
+ * bytes than the region, so that region_zeroes() shows writes outside the region.
  */
 struct region {
 	struct nhca_mr *mr;
@@ -54,7 +54,7 @@ static void region_free(struct region *r)
 		__free_page(r->pages[i]);
 }
 
-/* Return: byte @i of the region, found without the code under test. */
+/* Return: pointer to byte @i of the region, computed without the code under test. */
 static u8 *region_byte(struct region *r, u64 i)
 {
 	i += r->offset;
@@ -72,7 +72,7 @@ static u64 region_zeroes(struct region *r)
 	return n;
 }
 
-/* Return: 0 if remote key @key grants access to @len bytes at @va, or an error. */
+/* Return: 0 if remote key @key grants @access to the @len bytes at @va, or an error. */
 static int try_key(const struct nhca_key_user *key_user, u32 key, u64 va, u32 len, int access)
 {
 	struct nhca_iter it;
@@ -84,7 +84,7 @@ static int try_key(const struct nhca_key_user *key_user, u32 key, u64 va, u32 le
 	return err;
 }
 
-/* Return: 0 if a list of one SGE gives access to all @len bytes at @va, or an error. */
+/* Return: 0 if an SGE with L_Key @key grants @access to the @len bytes at @va, or an error. */
 static int try_sge(const struct nhca_key_user *key_user, u32 key, u64 va, u32 len, int access)
 {
 	struct nhca_sge sge = { .addr = va, .length = len, .lkey = key };
@@ -126,9 +126,10 @@ static void range_test(struct kunit *test)
 		{ 0, 1, -EACCES },
 		{ 0, U32_MAX, -EACCES },
 		{ U64_MAX, 1, -EACCES },
-		/* ranges that wrap into the region */
+		/* ranges that wrap around 2^64 */
 		{ U64_MAX, 2, -EACCES },
 		{ U64_MAX - 100, U32_MAX, -EACCES },
+		/* addresses that differ from iova only in one of the upper 32 bits */
 		{ iova + (1ULL << 32), 1, -EACCES },
 		{ iova + (1ULL << 63), 1, -EACCES },
 	};
@@ -148,8 +149,8 @@ static void range_test(struct kunit *test)
 }
 
 /*
- * A region at the first or last address of the address space gives access to its own bytes only,
- * although sums of address and length reach the wrap.
+ * A region at the start or the end of the address space gives access to its own bytes only. For the
+ * region at the end, address plus length is 0, because the sum wraps.
  */
 static void edge_test(struct kunit *test)
 {
@@ -169,7 +170,7 @@ static void edge_test(struct kunit *test)
 	region_free(zero);
 }
 
-/* A key grants exactly the rights of its region, in every combination. */
+/* For every combination of the rights in bits[], a key grants exactly the rights of its region. */
 static void access_test(struct kunit *test)
 {
 	static const int bits[] = { IB_ACCESS_LOCAL_WRITE, IB_ACCESS_REMOTE_READ,
@@ -226,7 +227,7 @@ static void key_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, try_sge(&f->key_user, 0, 0x1000, 8, 0), -EACCES);
 	KUNIT_EXPECT_EQ(test, try_sge(&f->key_user, U32_MAX, 0x1000, 8, 0), -EACCES);
 
-	/* another protection domain */
+	/* a key user of another protection domain, or of none */
 	KUNIT_EXPECT_EQ(test, try_key(&f->other, key, 0x1000, 8, IB_ACCESS_REMOTE_READ),
 			-EACCES);
 	KUNIT_EXPECT_EQ(test, try_sge(&f->other, key, 0x1000, 8, 0), -EACCES);
@@ -283,8 +284,8 @@ static void zero_length_test(struct kunit *test)
 }
 
 /*
- * Around page borders, the segments of any range lie in one page each, follow each other, and cover
- * the whole range.
+ * Each segment of a range lies in one page, and begins where the previous segment ends. Together
+ * the segments cover the range.
  */
 static void segment_test(struct kunit *test)
 {
@@ -324,7 +325,7 @@ static void segment_test(struct kunit *test)
 	region_free(r);
 }
 
-/* A list of SGEs over several regions reads the right bytes from any offset in the list. */
+/* A read of a list of SGEs in two regions returns the right bytes, from any offset in the list. */
 static void gather_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;
@@ -567,7 +568,7 @@ static void kernel_region_test(struct kunit *test)
 	vfree(far);
 }
 
-/* An iterator over kernel memory needs no key, and a segment may span pages. */
+/* An iterator over kernel memory needs no key, and a read may span pages. */
 static void bytes_test(struct kunit *test)
 {
 	u8 *buf = kunit_kzalloc(test, 2 * PAGE_SIZE, GFP_KERNEL);

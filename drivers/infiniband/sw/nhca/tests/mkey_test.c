@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: each key is found until it is removed, also if a newer key has its entry in keys_recent.
+ * KUnit: each key is found until it is removed, even if a newer key has replaced it in keys_recent.
  */
 #include <linux/vmalloc.h>
 
 #include "regions.h"
 
-/* twice as many keys as keys_recent, the table of recent keys, has entries */
+/* twice the number of entries of keys_recent, the table of recent keys */
 #define KEYS		4096
 
 /* Return: the key that a lookup of @key finds, or NULL. */
@@ -46,8 +46,8 @@ static void find_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, i, KEYS);
 	KUNIT_EXPECT_EQ(test, count_found(mks, 0, 1), KEYS);
 	/*
-	 * remove every other key: some of them are in keys_recent, and the entries of the others
-	 * were taken by newer keys
+	 * remove every other key: some of these keys are in keys_recent, and newer keys have
+	 * replaced the others there
 	 */
 	for (i = 0; i < KEYS; i += 2)
 		nhca_mkey_del(&mks[i]);

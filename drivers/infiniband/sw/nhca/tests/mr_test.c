@@ -16,8 +16,8 @@ static struct nhca_mr *mr_make(struct kunit *test, struct fixture *f, int access
 }
 
 /*
- * A segment of 4 KiB pages ends with its page, and the page's TCE decides whether the page may be
- * written.
+ * In a region without huge pages, each segment lies in one page, and the page's TCE decides whether
+ * the page may be read and written.
  */
 static void page_class_test(struct kunit *test)
 {
@@ -26,7 +26,7 @@ static void page_class_test(struct kunit *test)
 	struct nhca_seg seg;
 	int err;
 
-	/* the pages need not be contiguous; the last entry is empty */
+	/* the pages need not be contiguous; the last page has an empty TCE */
 	KUNIT_ASSERT_EQ(test, nhca_mr_map_pages(mr, f->pages, NPAGES, 100, false), 0);
 	nhca_mr_start(mr, 0x5000, 5 * PAGE_SIZE);
 	nhca_range_clear(&mr->tces, 5, 1);
@@ -58,8 +58,8 @@ static void page_class_test(struct kunit *test)
 }
 
 /*
- * Map two huge pages as the kernel presents them for a buffer that begins at @start, and expect
- * segments up to the end of each huge page.
+ * Map a buffer that begins at address @start and lies in two huge pages. Expect segments that end
+ * at the end of a huge page, or after the requested number of bytes.
  */
 static void huge_case(struct kunit *test, struct page **huge, u64 start, u64 length)
 {
@@ -99,7 +99,7 @@ static void huge_case(struct kunit *test, struct page **huge, u64 start, u64 len
 
 /*
  * A region of huge pages has one TCE for each huge page, and segments of up to a huge page. Memory
- * that is not aligned, or has another size than the buffer, is refused.
+ * that is not aligned like the buffer's addresses, or has another size, is refused.
  */
 static void huge_class_test(struct kunit *test)
 {
@@ -144,7 +144,7 @@ static void huge_class_test(struct kunit *test)
 		__free_pages(huge[i], order);
 }
 
-/* Registration fails if the memory range or the address range wraps. */
+/* Registration fails if the range of virtual addresses or the range of IOVAs wraps. */
 static void user_args_test(struct kunit *test)
 {
 	static const struct {
@@ -186,7 +186,7 @@ static void uobject_test(struct kunit *test)
 
 /*
  * Rights and protection domain of a region can change in place. A region with bound windows cannot
- * be changed, closed or destroyed, because its windows would keep the old rights.
+ * be changed, closed or destroyed, because its windows would still give access to its memory.
  */
 static void change_test(struct kunit *test)
 {
@@ -273,7 +273,7 @@ static void alloc_mr_test(struct kunit *test)
 
 /*
  * A region counts for the user that owns its protection domain. At the user's limit nhca_alloc_mr()
- * returns -ENOMEM, which programs expect.
+ * returns -ENOMEM, as at the device's limit.
  */
 static void owner_test(struct kunit *test)
 {
@@ -322,7 +322,7 @@ struct brought {
 	int freed;
 };
 
-/* the only region of this kind, because tests run one at a time */
+/* one region of this kind is enough, because tests run one at a time */
 static struct brought brought;
 
 static int brought_seg(struct nhca_mr *mr, u64 off, u32 max, bool write, struct nhca_seg *seg)

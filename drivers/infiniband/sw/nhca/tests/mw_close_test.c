@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: memory windows that are moved, closed or invalidated, and invalidation by work requests.
+ * KUnit: memory windows that are bound again, closed or invalidated, and invalidation of regions.
  */
 #include "mw_fixture.h"
 
@@ -219,13 +219,13 @@ static void regions_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, remote_inv(&f->qp, mw->mkey.key), 0);
 	KUNIT_EXPECT_TRUE(test, opens(&f->sibling, fast->mkey.key, IOVA, 64,
 				      IB_ACCESS_REMOTE_READ));
-	/* any QP of the domain can invalidate the region, once */
+	/* any QP of the domain can invalidate the region; then the key is closed */
 	KUNIT_EXPECT_EQ(test, remote_inv(&f->sibling, fast->mkey.key), 0);
 	KUNIT_EXPECT_FALSE(test, opens(&f->qp, fast->mkey.key, IOVA, 64, IB_ACCESS_REMOTE_READ));
 	KUNIT_EXPECT_EQ(test, local_inv(&f->qp, fast->mkey.key, false), -EINVAL);
 	KUNIT_EXPECT_EQ(test, bind(f, mw, fast, IOVA, 64, REMOTE), -EINVAL);
 
-	/* a peer can invalidate only regions that peers can access */
+	/* a peer cannot invalidate a region without remote rights; a local work request can */
 	KUNIT_EXPECT_EQ(test, remote_inv(&f->qp, near->mkey.key), -EINVAL);
 	KUNIT_EXPECT_TRUE(test, opens(&f->qp, near->mkey.key, IOVA, 64, IB_ACCESS_LOCAL_WRITE));
 	KUNIT_EXPECT_EQ(test, local_inv(&f->sibling, near->mkey.key, false), 0);
@@ -264,7 +264,7 @@ static void ends_test(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, opens(&f->qp, mr->mkey.key, IOVA, 64, REMOTE));
 	KUNIT_EXPECT_TRUE(test, opens(&f->qp, mw[0]->mkey.key, IOVA, 64, REMOTE));
 
-	/* a destroyed QP closes the type 2 windows that it bound, and no other windows */
+	/* the destruction of a QP closes the type 2 windows that it bound, and no other windows */
 	KUNIT_ASSERT_TRUE(test, get_ref(f, &h, mw[1]->mkey.key, IOVA));
 	nhca_mw_qp_gone(&f->qp);
 	KUNIT_EXPECT_TRUE(test, revoked(&h));
@@ -294,7 +294,10 @@ static void ends_test(struct kunit *test)
 	f->mrs[0] = NULL;
 }
 
-/* The destruction of a QP closes all windows that the QP has bound, and no windows of other QPs. */
+/*
+ * The destruction of a QP closes all type 2 windows that the QP has bound, and no windows of other
+ * QPs.
+ */
 static void many_test(struct kunit *test)
 {
 	struct fixture *f = test->priv;

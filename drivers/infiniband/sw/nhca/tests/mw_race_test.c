@@ -32,10 +32,10 @@ struct race {
 	atomic_t touched;	/* pages that a peer has changed after the close */
 	atomic_t moved;		/* pieces that moved */
 	atomic_t refused;	/* pieces that were refused */
-	atomic_t wrong;		/* binds and closes with the wrong result */
+	atomic_t wrong;		/* binds, closes and uses of open keys that failed */
 };
 
-/* a thread that binds its window to one of two pages, which are in two regions */
+/* a thread that binds its window to a page: in race_test() one of two, which are in two regions */
 struct owner {
 	struct race *race;
 	struct task_struct *task;
@@ -48,7 +48,7 @@ struct owner {
 	unsigned int rounds;
 };
 
-/* return immediately, after a delay, or after other threads of this CPU have run */
+/* do nothing, delay, or let other threads of this CPU run */
 static void dawdle(void)
 {
 	switch (get_random_u32_below(8)) {
@@ -113,7 +113,7 @@ static int owner_run(void *arg)
 
 		owner_bind(o, i);
 		if (o->mw->mkey.type == NHCA_MKEY_MW1) {
-			/* binding the window again closes the old key too */
+			/* binding the window again also closes the old key */
 			owner_bind(o, !i);
 			owner_alone(o, i);
 			i = !i;
@@ -191,7 +191,7 @@ static int peer_run(void *arg)
 		u32 key = READ_ONCE(o->key), off;
 		u64 va = READ_ONCE(o->key_va);
 
-		/* the owner may have closed the key */
+		/* meanwhile the owner may close the key */
 		dawdle();
 		if (get_random_u32_below(2)) {
 			peer_message(r, key, va, write);
@@ -277,8 +277,8 @@ static void race_init(struct kunit *test, struct race *r, struct owner *owners, 
 }
 
 /*
- * No byte moves by a closed key: no peer reads a secret or changes the page of an owner, while
- * windows of all types are bound and closed on all CPUs.
+ * No byte moves by a closed key: no peer reads SECRET or changes a page whose key is closed.
+ * Windows of all types are bound and closed while a peer runs on each CPU.
  */
 static void race_test(struct kunit *test)
 {
@@ -403,7 +403,8 @@ static bool dereg_enough(const struct dereg *d, unsigned int gone, unsigned int 
 }
 
 /*
- * A region with a bound window cannot be deregistered. After deregistration, peers change nothing.
+ * A region with a bound window cannot be deregistered. After deregistration, peers neither read nor
+ * change its memory.
  */
 static void dereg_race_test(struct kunit *test)
 {

@@ -160,8 +160,8 @@ struct wrong {
 #define TYPES_2		6
 
 /*
- * regions by index in mrs[]: 0 right, 1 other domain, 2 no bind right, 3 no local write, 4
- * zero-based, 5 closed
+ * regions by index in mrs[]: 0: valid; 1: in another domain; 2: no bind right; 3: no local write;
+ * 4: zero-based; 5: closed
  */
 #define WRITE_RIGHT	IB_ACCESS_REMOTE_WRITE
 #define ATOMIC_RIGHT	(IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC)
@@ -321,12 +321,15 @@ static void refuse_test(struct kunit *test)
 		}
 		window_free(f, mw);
 	}
-	/* remote reads need no local right */
+	/* a window with only remote read needs no local write right of the region */
 	mw = window(test, NHCA_MKEY_MW1);
 	KUNIT_EXPECT_EQ(test, bind(f, mw, f->mrs[3], IOVA, 64, IB_ACCESS_REMOTE_READ), 0);
 }
 
-/* The consumer chooses only the variant of the new key (8 bits); the driver ignores its index. */
+/*
+ * The consumer chooses only the variant (8 bits) of the new key; the driver ignores the index in
+ * new_rkey.
+ */
 static void low_byte_test(struct kunit *test)
 {
 	static const u32 above[] = { 0, 0x100, 0xffffff00 };
@@ -355,8 +358,8 @@ static void low_byte_test(struct kunit *test)
 		}
 	}
 	/*
-	 * the driver adds the window's index to this variant, and the result is the current key of
-	 * the window, so the bind fails
+	 * new_rkey has the current variant, so with the window's index the new key would be the
+	 * current key, which is invalid for a type 1 window
 	 */
 	mw = f->mws[0];
 	wqe = bind_wqe(mw, mr, IOVA, 64, REMOTE);

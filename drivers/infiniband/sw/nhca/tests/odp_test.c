@@ -97,7 +97,10 @@ static void life_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, peek(&f->key_user, key, iova + at - 1), -EACCES);
 }
 
-/* Pages that are present at registration need no fault. */
+/*
+ * In a region of at most ODP_PRESENT_MAX bytes, pages that are present at registration need no
+ * fault.
+ */
 static void present_test(struct kunit *test)
 {
 	unsigned long addr = user_memory(test, PROT_READ | PROT_WRITE);
@@ -183,8 +186,8 @@ static int ask(const struct nhca_key_user *key_user, u32 key, u64 va, struct nhc
 }
 
 /*
- * The owner of a fault is resumed when the page is mapped or cannot be mapped. For unmapped memory
- * the owner then gets -EACCES once.
+ * The owner of a fault is resumed when the page is mapped or cannot be mapped. In the second case
+ * the owner's next request for the page returns -EACCES.
  */
 static void fault_test(struct kunit *test)
 {
@@ -205,10 +208,10 @@ static void fault_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ask(&f->key_user, mr->rkey, addr, fault), -EAGAIN);
 	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&done, TEST_PATIENCE), 0);
 	KUNIT_EXPECT_EQ(test, ask(&f->key_user, mr->rkey, addr, fault), -EACCES);
-	/* the error is reported once: the next request queues another fault */
+	/* the error is reported only once: a further request queues another fault */
 	KUNIT_EXPECT_EQ(test, ask(&f->key_user, mr->rkey, addr, fault), -EAGAIN);
 
-	/* after the cancel the waiter is not resumed, and the region does not wait for the fault */
+	/* after the cancel the owner is not resumed, and the region does not wait for the fault */
 	nhca_fault_cancel(fault);
 	nhca_fault_free(fault);
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, mr), 0);
@@ -254,14 +257,14 @@ static void prefetch_cancelled_test(struct kunit *test)
 	for (i = 0; i < 3; i++)
 		KUNIT_EXPECT_EQ(test, nhca_fault_queue(to_nhca_mr(mr)->odp, 0, ODP_SIZE,
 						       NHCA_ODP_WRITE), 0);
-	/* the prefetches are running, and wait for the mmap lock */
+	/* one prefetch is running and waits for the mmap lock; the others wait for a worker */
 	msleep(100);
 	KUNIT_EXPECT_EQ(test, nhca_mr_destroy(f->dev, mr), 0);
 	mmap_write_unlock(current->mm);
 	drain_workqueue(nhca_prefetch_wq);
 	flush_workqueue(nhca_fault_wq);
 	after = get_mm_counter(current->mm, MM_ANONPAGES);
-	/* each prefetch ends after the batch of 64 pages that it was faulting in */
+	/* each prefetch ends after at most one batch of 64 pages (ODP_BATCH) */
 	KUNIT_EXPECT_LE(test, after - before, 3 * 64);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: the order of opcodes: the whole transition table, compared with a reference written from
- * IBTA 9.7.4.1.2 by opcode number and not by flags.
+ * KUnit: the order of opcodes, and their payload lengths. The references (IBTA 9.7.4.1.2 and
+ * 9.7.4.1.6) use opcode numbers, while opseq.h uses the flags of the opcodes.
  */
 #include <kunit/test.h>
 #include "../wire/opseq.h"

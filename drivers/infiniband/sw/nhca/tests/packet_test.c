@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * KUnit: a packet of any length that IP allows has the bytes that it was built of, and each
- * fragment lies inside its page. A longer packet is refused. The tests run with
- * net.core.high_order_alloc_disable as 0 and as 1, that is with and without high-order pages.
+ * fragment lies inside the memory of its page. A longer packet is refused. The tests that use
+ * with_and_without() run with and without high-order pages (net.core.high_order_alloc_disable).
  */
 #include <kunit/static_stub.h>
 #include <linux/skbuff.h>
@@ -19,10 +19,10 @@
 
 #define IOVA	0x7f0000000000ULL
 #define REGION	(17 * PAGE_SIZE)
-/* payload of a packet of 65535 bytes, with headers of UDP over IPv6 and a BTH */
+/* payload of a packet of 65535 bytes with IPv6, UDP and BTH headers, and an ICRC */
 #define LONGEST	(NHCA_PACKET_BYTES - NHCA_BTH_LEN - NHCA_ICRC_LEN)
 
-/* lengths around each limit: inline, copy break, page, pieces of a batch, chunk, channel, IP */
+/* among others, lengths around NHCA_COPY_BREAK, NHCA_BURST_PAYLOAD, and 1, 2, 8 and 15 pages */
 static const u32 lengths[] = {
 	0, 1, 3, 255, 256, 257, 1023, 4064, PAGE_SIZE - 1, PAGE_SIZE, PAGE_SIZE + 1,
 	2 * PAGE_SIZE - 1, 2 * PAGE_SIZE, 2 * PAGE_SIZE + 1,
@@ -190,9 +190,9 @@ static void alone(struct kunit *test, const struct source *s, const struct want 
 	KUNIT_EXPECT_EQ_MSG(test, outside(skb), 0, "%u bytes", len);
 	KUNIT_EXPECT_TRUE_MSG(test, same(test, skb, NHCA_BTH_LEN, s, w, len), "%u bytes", len);
 	/*
-	 * A zero-copy reference covers payload in consumer pages. Payload of more than
-	 * NHCA_BURST_PAYLOAD bytes may need more fragments than an skb has; it is then copied and
-	 * has no reference.
+	 * A zero-copy reference covers payload in consumer pages. A payload of more than
+	 * NHCA_BURST_PAYLOAD bytes may need more than NHCA_PIECES_ALONE fragments. Then it is
+	 * copied and has no reference, so for such lengths both results are right.
 	 */
 	if (!w->region || w->copy || !len)
 		KUNIT_EXPECT_NULL(test, z);
@@ -225,7 +225,7 @@ static void alone_test(struct kunit *test)
 	with_and_without(test, each_alone);
 }
 
-/* Add three packets of @len bytes to a batch, or as many as it has room for. */
+/* Add three packets with @len bytes of payload to a batch, or as many as fit. */
 static void batch(struct kunit *test, const struct source *s, const struct want *w, u32 len)
 {
 	struct nhca_burst b = {};
@@ -273,7 +273,10 @@ static void each_batch(struct kunit *test)
 	source_free(&s);
 }
 
-/* Each packet of a batch has the right bytes, at every length and from every kind of source. */
+/*
+ * Each packet of a batch has the right bytes, at every length up to NHCA_BURST_PAYLOAD and from
+ * every kind of source.
+ */
 static void batch_test(struct kunit *test)
 {
 	with_and_without(test, each_batch);
@@ -283,7 +286,7 @@ static void batch_test(struct kunit *test)
  * struct way - what the stub of nhca_send() has received
  * @held:    the skbs
  * @payload: bytes of payload in the skbs
- * @zcopied: bytes of @payload that refer to consumer pages
+ * @zcopied: bytes of @payload that are in consumer pages
  */
 struct way {
 	struct sk_buff_head held;
@@ -303,8 +306,8 @@ static void way_send(struct nhca_dev *dev, const struct nhca_who *who, struct nh
 }
 
 /*
- * Fill a batch with @n packets. The next packet does not fit, so nhca_burst_run() sends the batch.
- * The next packet itself is not sent, because the netdev is down.
+ * Make a batch of @n packets, and mark it as ended. For the next packet nhca_burst_run() then sends
+ * the batch, and cannot begin another one, because the netdev is down.
  * Return: number of the newest zero-copy reference.
  */
 static u32 send_batch(struct kunit *test, const struct source *s, struct nhca_burst *b, u32 n)
@@ -347,8 +350,8 @@ static u32 send_batch(struct kunit *test, const struct source *s, struct nhca_bu
 
 /*
  * If the netdev supports a frag_list, small batches share one zero-copy reference until the
- * reference covers 16 packets or more. The reference is released when the skbs of all batches that
- * share it are freed.
+ * reference covers 16 packets or more. The reference is released when no further batch may share
+ * it, and the skbs of all batches that share it are freed.
  */
 static void reference(struct kunit *test, bool lists)
 {
@@ -381,7 +384,7 @@ static void reference(struct kunit *test, bool lists)
 	kfree_skb(__skb_dequeue(&way.held));
 	KUNIT_EXPECT_TRUE(test, nhca_zcopy_released(s.flow, second));
 
-	/* nhca_burst_flush(), the end of a pass, releases the reference */
+	/* after nhca_burst_flush(), which ends a pass, no further batch may share the reference */
 	first = send_batch(test, &s, &b, 1);
 	kfree_skb(__skb_dequeue(&way.held));
 	KUNIT_EXPECT_EQ(test, nhca_zcopy_released(s.flow, first), !lists);
@@ -446,7 +449,10 @@ static void too_long_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_xmit(&tx), -EMSGSIZE);
 }
 
-/* Packets to one host do not take a route of a broadcast, multicast or anycast address. */
+/*
+ * Packets to one host do not take a route of a broadcast, multicast or anycast address. Packets to
+ * a group take only a multicast route.
+ */
 static void route_kind_test(struct kunit *test)
 {
 	static const u8 kinds[] = {
@@ -467,7 +473,7 @@ static void route_kind_test(struct kunit *test)
 }
 
 #if IS_ENABLED(CONFIG_IPV6)
-/* Packets to one host do not take an IPv6 route of a multicast or anycast address either. */
+/* In IPv6, packets to one host do not take a route of a multicast or anycast address. */
 static void route_kind6_test(struct kunit *test)
 {
 	struct rt6_info *rt = kunit_kzalloc(test, sizeof(*rt), GFP_KERNEL);

@@ -18,7 +18,7 @@
 #define PACKETS		4
 #define SEG		(NHCA_BTH_LEN + PAGE_SIZE + NHCA_ICRC_LEN)
 
-/* Return: a region of @npages pages, which are the fixture's pages again and again. */
+/* Return: a region of @npages pages; page i is page i % NPAGES of the fixture. */
 static struct nhca_mr *pages_make(struct kunit *test, u64 npages, u32 offset, bool writable)
 {
 	struct fixture *f = test->priv;
@@ -61,8 +61,8 @@ static void leaf_test(struct kunit *test)
 	for (i = 1; i < MANY; i++) {
 		wrong += nhca_iter_page(&it) != f->pages[i % NPAGES];
 		/*
-		 * also check the count of pages, because the next leaf may be adjacent in memory by
-		 * chance
+		 * it.pages must not extend beyond the leaf; the pages alone do not show such an
+		 * error, because the next leaf may be adjacent in memory by chance
 		 */
 		far += it.pages > NHCA_TCE_LEAF_SIZE - (first + i + 1) % NHCA_TCE_LEAF_SIZE;
 	}
@@ -246,7 +246,10 @@ static void first_page_test(struct kunit *test)
 	nhca_mr_free(mr);
 }
 
-/* Return: a batch of PACKETS writes of a page each; each payload begins @off bytes into a page. */
+/*
+ * Return: a batch of PACKETS WRITE Middle packets. Each has a page of payload, which begins @off
+ * bytes after the start of a page.
+ */
 static struct sk_buff *batch(struct kunit *test, u32 off)
 {
 	struct sk_buff *skb = alloc_skb(0, GFP_KERNEL);

@@ -46,7 +46,7 @@ struct packet {
  * @mr:       region of both ends
  * @rnd:      random numbers
  * @loss:     number of packets in a thousand that are lost; as many are duplicated, and as many
- *         overtaken
+ *            overtaken
  * @caps:     packets have their capability bits, and @b replies to each SEND
  * @n:        number of @packets
  * @packets:  packets on the path
@@ -289,7 +289,10 @@ static void time_out(void)
 		fix_expire(path->b);
 }
 
-/* Stop all timers, because only time_out() may run their functions. */
+/*
+ * Stop the retransmission timers: while a timer is pending, nhca_sq_timer() ignores an expiry in an
+ * RNR wait.
+ */
 static void stop_timers(void)
 {
 	timer_delete(&path->a->sq.timer);
@@ -335,8 +338,8 @@ static void psns(struct nhca_qp *qp)
 	qp->attr.min_rnr_timer = 0;
 	fix_timeout(qp);
 	/*
-	 * set the timer to a time after the end of the test, because only time_out() may call its
-	 * function
+	 * keep the timer pending until after the test, so that the driver does not start the timer;
+	 * time_out() calls its function
 	 */
 	mod_timer(&qp->piggyback->timer, jiffies + 1000 * HZ);
 }
@@ -443,7 +446,10 @@ static void bad_path_test(struct kunit *test)
 	run(test, 3, 150, false);
 }
 
-/* Two ends that are nhca, on a lossy path: packets have no ICRC, and replies carry ACKs. */
+/*
+ * Two ends that are nhca, on a lossy path: after the ends have exchanged capability bits, packets
+ * have no ICRC, and replies may carry ACKs.
+ */
 static void nhca_path_test(struct kunit *test)
 {
 	run(test, 4, 30, true);

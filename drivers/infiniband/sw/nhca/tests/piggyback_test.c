@@ -59,7 +59,10 @@ static void expect_timer_set(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, time_before(f->qp->piggyback->timer.expires, jiffies + HZ));
 }
 
-/* Set a long round-trip time: a reply then counts as quick up to NHCA_PIGGYBACK_RTT_MAX. */
+/*
+ * Set a long round-trip time: a reply then counts as quick until NHCA_PIGGYBACK_RTT_MAX units of
+ * the clock after the SEND.
+ */
 static int piggyback_init(struct kunit *test)
 {
 	int err = qp_fixture_init(test);
@@ -67,7 +70,7 @@ static int piggyback_init(struct kunit *test)
 
 	if (err)
 		return err;
-	/* the clock wraps within a test */
+	/* the clock wraps within most tests */
 	now = -500;
 	kunit_activate_static_stub(test, nhca_piggyback_clock, fake_clock);
 	f->qp->sq.rtx->rtt = 10000 << 3;
@@ -132,7 +135,7 @@ static void missing_reply_test(struct kunit *test)
 	u32 next = until_waits(test);
 	struct sent sent;
 
-	/* the timer expires too early, so it sends nothing */
+	/* the timer expires too early, so it sends nothing, and is set again */
 	now += 2000;
 	expire(test);
 	KUNIT_EXPECT_EQ(test, fix_sent(f, ACK, NULL), NEEDED);
@@ -172,7 +175,7 @@ static void late_reply_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, f->qp->piggyback->quick, 0);
 }
 
-/* If the request that carries the ACK cannot be sent, the next request carries it. */
+/* If the packet that carries the ACK cannot be sent, the next packet of a request carries it. */
 static void unsent_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;

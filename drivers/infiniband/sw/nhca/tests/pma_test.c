@@ -86,7 +86,7 @@ static void counters_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, be32_to_cpu(c->port_rcv_packets), 200);
 }
 
-/* A counter that is full stays at its maximum. */
+/* A value that exceeds the width of its counter is reported as the maximum of the counter. */
 static void full_test(struct kunit *test)
 {
 	struct ib_pma_portcounters *c = answer();

@@ -2,8 +2,8 @@
 /*
  * For suites about queue pairs: a device without a working netdev, and a connected queue pair of a
  * kernel consumer. Tests make packets and deliver them to the queue pair. Packets that the queue
- * pair sends are only recorded. The local ACK timeout is 0 (none), and the timers of the queue pair
- * call an empty function, so tests call nhca_sq_timer() themselves.
+ * pair sends are recorded by fix_xmit(), and reach no network. The local ACK timeout is 0 (none).
+ * The timers of the queue pair call an empty function, so tests call nhca_sq_timer() themselves.
  */
 #ifndef NHCA_TEST_QP_FIXTURE_H
 #define NHCA_TEST_QP_FIXTURE_H
@@ -29,7 +29,7 @@
 #define FIX_RQ_PSN	0x100000
 #define FIX_SQ_PSN	0x200000
 #define FIX_SENT	64
-#define FIX_SADDR	0x0a000001	/* 10.0.0.1, the address of @dev */
+#define FIX_SADDR	0x0a000001	/* 10.0.0.1, the address of the device */
 #define FIX_DADDR	0x0a000002
 
 /**
@@ -45,13 +45,13 @@ struct sent {
 /**
  * struct qp_fixture - objects of each test
  * @dev:    device without a driver
- * @netdev: netdev of @dev, of which only the state is used
+ * @netdev: netdev of @dev, not registered
  * @pd:     protection domain of @qp and @mr
  * @cq:     send and receive CQ of @qp
- * @comp:   number of completion events of @cq
+ * @comp:   number of completion events of all CQs from fix_cq()
  * @qp:     RC queue pair in RTS; NULL after fix_destroy()
  * @page:   page of @mr
- * @mr:     region of one page at address 0, with all rights
+ * @mr:     region of one page at address 0, with local write, remote read, write and atomic rights
  * @sent:   packets that were sent, at their number modulo FIX_SENT
  * @nsent:  number of packets that were sent
  * @xmit_err: error that sending a packet returns; 0: sending succeeds
@@ -287,7 +287,7 @@ static inline struct nhca_mr *fix_mr(struct kunit *test, struct ib_pd *pd)
 
 /*
  * Replace nhca_route_watched() and nhca_lo_watched(), because they need a namespace. The result
- * means that no packet socket or queueing discipline must see packets.
+ * false means that the netdev has no packet socket and no queueing discipline.
  */
 static bool fix_route_watched(struct net *net, struct nhca_av *av, u16 sport)
 {
@@ -389,7 +389,7 @@ static inline struct nhca_hdr fix_hdr(const struct nhca_qp *qp, u8 opcode, u32 p
 	};
 }
 
-/* Return: the byte at offset @i of a payload, unless qp_fixture.data has another payload. */
+/* Return: byte @i of the payload of delivered packets while qp_fixture.data is NULL. */
 static inline u8 fix_byte(u32 i)
 {
 	return i * 7 + 1;
@@ -527,7 +527,10 @@ static inline void fix_post_send(struct kunit *test, struct nhca_qp *qp, struct 
 	nhca_send_doorbell(qp);
 }
 
-/* Post a work request with the remote address @remote and the R_Key of @mr. No doorbell. */
+/*
+ * Post a work request with the remote address @remote and the R_Key of @mr. The caller rings the
+ * doorbell.
+ */
 static inline int fix_post_rdma(struct nhca_qp *qp, struct nhca_mr *mr, enum ib_wr_opcode opcode,
 				u64 addr, u32 len, u64 remote, int flags)
 {
@@ -548,8 +551,8 @@ static inline int fix_post_rdma(struct nhca_qp *qp, struct nhca_mr *mr, enum ib_
 }
 
 /*
- * Post an atomic on the remote address @remote with the R_Key of @mr; @addr gets the result. No
- * doorbell.
+ * Post an atomic on the remote address @remote with the R_Key of @mr; @addr gets the result. The
+ * caller rings the doorbell.
  */
 static inline int fix_post_atomic(struct nhca_qp *qp, struct nhca_mr *mr, enum ib_wr_opcode opcode,
 				  u64 addr, u64 remote, u64 operand, u64 swap)
@@ -572,10 +575,7 @@ static inline int fix_post_atomic(struct nhca_qp *qp, struct nhca_mr *mr, enum i
 	return nhca_send_post(qp, &wr.wr);
 }
 
-/*
- * Set a local ACK timeout, which expires only when the test calls fix_expire(). No round-trip time
- * has been measured, so no tail loss probe is sent before the timeout.
- */
+/* Set a local ACK timeout, which expires only when the test calls fix_expire(). */
 static inline void fix_timeout(struct nhca_qp *qp)
 {
 	qp->attr.timeout = 14;
@@ -588,7 +588,7 @@ static inline void fix_age(struct nhca_qp *qp, unsigned long age)
 	nhca_rtx_begin(qp->sq.rtx, jiffies - age);
 }
 
-/* Let the local ACK timeout expire. */
+/* Let the whole local ACK timeout expire, so that no tail loss probe is sent. */
 static inline void fix_expire(struct nhca_qp *qp)
 {
 	local_bh_disable();
@@ -598,8 +598,8 @@ static inline void fix_expire(struct nhca_qp *qp)
 }
 
 /*
- * Return: number of recorded packets with @opcode. @last: gets the last of these packets; may be
- * NULL.
+ * Return: number of recorded packets with @opcode. @last: gets the last of these packets, if at
+ * most FIX_SENT packets were sent; may be NULL.
  */
 static inline u32 fix_sent(struct qp_fixture *f, u8 opcode, struct sent *last)
 {

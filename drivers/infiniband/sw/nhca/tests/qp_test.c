@@ -200,7 +200,7 @@ static void late_packets(struct nhca_qp *qp)
 		local_bh_enable();
 		kfree_skb(rx->skb);
 	}
-	/* use the flow, the fault handles and the kick, as kicks and timers do */
+	/* use objects of the QP, as a requester or responder does that has not ended yet */
 	nhca_flow_inflight(qp->flow);
 	nhca_fault_waiting(qp->rq.fault);
 	nhca_fault_waiting(qp->sq.fault);
@@ -208,8 +208,8 @@ static void late_packets(struct nhca_qp *qp)
 }
 
 /*
- * Packets that found the QP before it was destroyed may still use its flow, timers and fault
- * handles. KASAN reports an access after they are freed. The packets are not answered.
+ * Requester and responder may still use the QP's flow and fault handles for packets that found the
+ * QP before its destruction. KASAN reports a use of freed memory. The packets are not answered.
  */
 static void late_packets_test(struct kunit *test)
 {
@@ -274,8 +274,8 @@ static void number_test(struct kunit *test)
 
 /*
  * A consumer of unsignaled sends may close the key of data that was sent but not acknowledged.
- * nhca_sq_ackreq() requests the ACK by an empty WRITE, which needs no data. A retransmission of
- * this WRITE needs no data either.
+ * nhca_sq_ackreq() then requests the ACK by a WRITE of 0 bytes. After a timeout such a WRITE is
+ * sent again, instead of the data.
  */
 static void closed_key_test(struct kunit *test)
 {
@@ -298,7 +298,7 @@ static void closed_key_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sent.hdr.dmalen, 0);
 	KUNIT_EXPECT_TRUE(test, sent.hdr.ackreq);
 
-	/* no ACK comes, so the timer retransmits */
+	/* no ACK comes before the timeout */
 	local_bh_disable();
 	fix_age(f->qp, 10 * HZ);
 	nhca_sq_timer(&sq->timer);
@@ -312,8 +312,8 @@ static void closed_key_test(struct kunit *test)
 }
 
 /*
- * If no ACK comes after NHCA_EMPTY_ACKREQ_MAX requests for it, the data must be sent again. The key
- * is closed, so the send fails with a protection error.
+ * If NHCA_EMPTY_ACKREQ_MAX WRITEs of 0 bytes get no ACK, the data must be sent again. The key is
+ * closed, so the send fails with a protection error.
  */
 static void closed_key_error_test(struct kunit *test)
 {
@@ -349,7 +349,7 @@ static int resources(struct nhca_qp *qp, u8 n)
 
 /*
  * A QP in SQD can change its number of responder resources, but not while a READ is unanswered: the
- * change fails with -EBUSY, and the READ is answered.
+ * change fails with -EBUSY, and the READ is answered later.
  */
 static void responses_due_test(struct kunit *test)
 {
@@ -405,8 +405,8 @@ static void on_qp_event(struct ib_event *event, void *context)
 
 /*
  * The code that raises an event does not call the event handler of a kernel consumer, because the
- * call chain of a verb may hold locks of the QP. A bottom half calls the handler once for each
- * event, in order.
+ * call chain of a verb may hold locks of the QP. A bottom half calls the handler once for each type
+ * of event that was raised.
  */
 static void event_call_chain_test(struct kunit *test)
 {
@@ -426,7 +426,7 @@ static void event_call_chain_test(struct kunit *test)
 	qp->ibqp.qp_context = &seen;
 	fix_connect(test, qp);
 
-	/* a flush ends with LAST_WQE_REACHED, and holds the receive queue's lock */
+	/* nhca_qp_flush() raises LAST_WQE_REACHED while it holds the receive queue's lock */
 	local_bh_disable();
 	nhca_qp_set_error(qp, IB_EVENT_QP_FATAL);
 	nhca_qp_flush(qp);
@@ -436,7 +436,7 @@ static void event_call_chain_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, seen.events[0], IB_EVENT_QP_FATAL);
 	KUNIT_EXPECT_EQ(test, seen.events[1], IB_EVENT_QP_LAST_WQE_REACHED);
 
-	/* events are reported in the order in which they were raised, not by their numbers */
+	/* COMM_EST is reported once, and before other events, which follow in order of number */
 	local_bh_disable();
 	nhca_qp_event(qp, IB_EVENT_COMM_EST);
 	nhca_qp_event(qp, IB_EVENT_COMM_EST);

@@ -170,7 +170,7 @@ static u16 nic_send(struct kunit *test, struct nic *nic, struct net_device *dev,
 	skb->protocol = htons(ETH_P_IP);
 	skb->dev = dev;
 	skb->mark = MARK;
-	/* a hash over addresses and ports, which differ between QPs */
+	/* in place of the hash over addresses and ports, which differ between QPs */
 	skb_set_hash(skb, (i + 1) * 0x9e3779b1u, PKT_HASH_TYPE_L4);
 	nic_cpu = cpu;
 	local_bh_disable();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: raw packet QPs: frames are sent and received as they are, by one queue or by several
- * queues.
+ * KUnit: raw packet QPs: frames are sent and received as they are. Received frames go to one queue,
+ * or to several queues (RSS).
  */
 #include <linux/etherdevice.h>
 #include <linux/if_vlan.h>
@@ -67,7 +67,7 @@ static int raw_init(struct kunit *test)
 	return 0;
 }
 
-/* Frames of several lengths, up to header, MTU and VLAN tag, are sent without changes. */
+/* Frames are sent without changes, up to a length of Ethernet header, VLAN tag and MTU. */
 static void send_test(struct kunit *test)
 {
 	static const u32 lengths[] = {
@@ -87,7 +87,7 @@ static void send_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, cqe.status, IB_WC_SUCCESS);
 		KUNIT_EXPECT_EQ(test, cqe.wr_id, i);
 	}
-	/* no packet has RoCE headers */
+	/* nhca_xmit(), which adds RoCE headers, has sent nothing */
 	KUNIT_EXPECT_EQ(test, f->nsent, 0);
 }
 
@@ -105,7 +105,7 @@ static void send_error_test(struct kunit *test)
 	} rows[] = {
 		{ 0, ETH_HLEN - 1, 0, IB_WC_LOC_LEN_ERR },
 		{ 0, ETH_HLEN + MTU + VLAN_HLEN + 1, 0, IB_WC_LOC_LEN_ERR },
-		/* the netdev refuses this length, for example because the frame has no VLAN tag */
+		/* nhca_frame_send() refuses this length if the frame has no VLAN tag */
 		{ 0, ETH_HLEN + MTU + VLAN_HLEN, -EMSGSIZE, IB_WC_LOC_LEN_ERR },
 		{ PAGE_SIZE, 64, 0, IB_WC_LOC_PROT_ERR },
 		/* the frame is lost on this host, but the request succeeds */
@@ -128,7 +128,7 @@ static void send_error_test(struct kunit *test)
 	}
 }
 
-/* Return: a frame of @len bytes with an Ethernet header and an IPv4 header with address @saddr. */
+/* Return: a frame of @len bytes with Ethernet and IPv4 headers; the IPv4 source is @saddr. */
 static struct sk_buff *make_frame(struct kunit *test, u32 len, u32 saddr)
 {
 	struct sk_buff *skb = alloc_skb(len, GFP_KERNEL);
@@ -189,7 +189,7 @@ static void receive_test(struct kunit *test)
 	kfree_skb(skb);
 }
 
-/* A frame without a receive, with a receive that is too short, or in a wrong state is dropped. */
+/* A frame is dropped if no receive is posted, the receive is too short, or the QP is in INIT. */
 static void drop_test(struct kunit *test)
 {
 	struct qp_fixture *f = test->priv;
@@ -280,8 +280,8 @@ static int send_really(struct qp_fixture *f)
 }
 
 /*
- * The netdev has left the namespace of the device, and is running in another namespace. QPs that
- * still exist send no frame to the stack or the wire there.
+ * After nhca_steer_stop() the netdev may be running in another namespace. QPs that still exist must
+ * send no frame there.
  */
 static void stop_test(struct kunit *test)
 {
