@@ -565,7 +565,7 @@ static void *connection_thread(void *arg)
 	return NULL;
 }
 
-/* Return: a connection in the list of the server; NULL: there are too many, or no memory is left. */
+/* Return: a connection in the list of the server; NULL: there are too many, or no memory. */
 static struct connection *add_connection(struct rdma_cm_id *id)
 {
 	struct connection *c = calloc(1, sizeof(*c));

@@ -243,7 +243,7 @@ static int channel_target(struct ibv_qp *ibqp, struct ibv_ah *ah, uint32_t op)
 		return ret;
 	if (!(to_nctx(ibqp->context)->features & NHCA_FEATURE_MOVE))
 		return EOPNOTSUPP;
-	/* A number identifies an address handle for the kernel, but only on its own device. */
+	/* The kernel gets only the number of the address handle, so check its context here. */
 	if (ah->context != ibqp->context)
 		return EINVAL;
 	cmd.ah_id = to_nah(ah)->id;

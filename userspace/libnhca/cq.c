@@ -114,7 +114,8 @@ int nhca_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 
 	/*
 	 * The flag stays set when moderation is turned off, because the kernel may still defer an
-	 * event. With each command the kernel decides when to raise the event.
+	 * event. While it is set, each arm sends a command, and the kernel decides when to raise
+	 * the event.
 	 */
 	pthread_spin_lock(&cq->arming);
 	cq->moderated = true;

@@ -79,7 +79,7 @@ static int nhca_query_rt_values(struct ibv_context *context,
 		return EOPNOTSUPP;
 
 	if (values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK) {
-		/* All providers return the ticks in tv_nsec, also above one second. */
+		/* As in other providers, tv_nsec has all ticks, also above one second. */
 		values->raw_clock.tv_sec = 0;
 		values->raw_clock.tv_nsec = nhca_raw_clock();
 	}

@@ -286,11 +286,14 @@ static inline struct nhca_qp *to_nqp_ex(struct ibv_qp_ex *qp)
 	return container_of(qp, struct nhca_qp, vqp.qp_ex);
 }
 
-/* Send flags that have a meaning for this device.  The provider ignores all other flags. */
+/* Send flags that have a meaning for this device.  For others, see nhca_send_flags_ok(). */
 #define NHCA_USED_FLAGS \
 	(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
 
-/* Return: false if @flags request checksums in a raw packet, which the driver does not compute. */
+/*
+ * Return: false if @flags request checksums in a raw packet, which the driver does not compute.
+ * Other flags that are not in NHCA_USED_FLAGS are ignored.
+ */
 static inline bool nhca_send_flags_ok(const struct nhca_qp *qp, unsigned int flags)
 {
 	return !(flags & IBV_SEND_IP_CSUM) || qp->vqp.qp.qp_type != IBV_QPT_RAW_PACKET;
