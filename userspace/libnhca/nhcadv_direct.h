@@ -17,7 +17,8 @@ extern "C" {
 /**
  * struct nhcadv_direct_pool_init_attr - attributes of a pool
  * @comp_mask: 0
- * @blocks:    number of blocks, of one page each; at least 64, two for each SGE of a packet
+ * @blocks:    number of blocks, of one page each; at least 64, because a packet may have 32 SGEs,
+ *             and an SGE may need two blocks
  * @ranges:    maximum number of blocks of files in use at a time (waiting for memory, being read or
  *             written, or kept for packets), from @blocks to 4 * @blocks; 0: 4 * @blocks
  */
@@ -60,7 +61,7 @@ nhcadv_direct_alloc_pool(struct ibv_context *context,
 int nhcadv_direct_free_pool(struct nhcadv_direct_pool *pool);
 
 enum {
-	/* an operation that writes ends when its bytes are on the disk, not in the disk's cache */
+	/* an operation that writes ends when its bytes are on the disk, not only in its cache */
 	NHCADV_DIRECT_SYNC = 1 << 0,
 };
 

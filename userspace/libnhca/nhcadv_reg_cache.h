@@ -33,9 +33,10 @@ struct nhcadv_cached_mr {
  * @length: bytes, at least 1
  * @access: 0 or IBV_ACCESS_LOCAL_WRITE
  *
- * The region stays registered after nhcadv_release_cached().  The next call for memory in the
- * region returns the same registration, unless the kernel reports that the pages of the range may
- * have changed.  Without NHCADV_DEVICE_REG_CACHE each call registers, and each release deregisters.
+ * The region stays registered after nhcadv_release_cached().  A later call for memory in the region
+ * returns the same registration, unless the cache has deregistered the region (see struct
+ * nhcadv_reg_cache_attr), or the kernel reports that the pages of the range may have changed.
+ * Without NHCADV_DEVICE_REG_CACHE each call registers, and each release deregisters.
  * Return: the registration, for nhcadv_release_cached(); or NULL with errno EINVAL (@length is 0,
  * or @access has another right) or an errno of ibv_reg_mr().
  */

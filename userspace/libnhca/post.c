@@ -249,7 +249,7 @@ static int put_send(struct nhca_qp *qp, struct nhca_send_wqe *wqe,
 	if (ret)
 		return ret;
 
-	/* Ignore IBV_SEND_INLINE of a request without outgoing data, as nhca_wr_begin() does. */
+	/* Ignore IBV_SEND_INLINE of a request without outgoing data. */
 	if (!(INLINE_OPS & (1u << wr->opcode)))
 		wqe->flags &= ~NHCA_SEND_INLINE;
 	/* LOCAL_INV and BIND_MW have no data: ignore the SGEs, which the caller need not clear. */
@@ -396,7 +396,7 @@ int nhca_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 	return put_recvs(&to_nsrq(ibsrq)->wq, wr, bad_wr, &ring);
 }
 
-/* In the error state the kernel would not flush new requests, because a WQ has no doorbell. */
+/* A WQ has no doorbell.  So the kernel would not flush requests posted in the error state. */
 int nhca_post_wq_recv(struct ibv_wq *ibwq, struct ibv_recv_wr *wr,
 		      struct ibv_recv_wr **bad_wr)
 {

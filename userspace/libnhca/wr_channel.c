@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * nhcadv_wr_*(): work requests of channels.  The checks here let a wrong work request fail without
- * moving the channel to the error state.  The kernel does not rely on these checks, and repeats all
- * of them.
+ * moving the channel to the error state.  The kernel does not rely on these checks: it repeats each
+ * check that its own safety needs.
  */
 #include <errno.h>
 #include <string.h>
@@ -34,8 +34,8 @@ static struct nhca_send_wqe *begin(struct nhcadv_qp_ex *dv, enum nhca_wr_opcode 
 }
 
 /*
- * Return: true if the address handle is one of the channel's device.  A number identifies an
- * address handle for the kernel, but only on its own device.
+ * Return: true if the address handle is of the channel's context.  The kernel gets only the number
+ * of the address handle, so it cannot check the context.
  */
 static bool ah_ok(struct nhca_qp *qp, const struct ibv_ah *ah)
 {
