@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Reliable messages: the API of endpoints.  Each function of the API takes the lock of the
- * endpoint.  The threads of the program that poll or wait do all the work.
+ * Reliable messages: the API of endpoints.  Functions of the API take the lock of the endpoint
+ * where threads share data.  The library starts no thread: it makes progress in calls of the
+ * program, mostly polls and waits.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -150,8 +151,8 @@ static void event_came(struct nhcadv_msg_ep *ep, const struct port_event *event)
 
 	if (event->kind == PORT_FRAME) {
 		/*
-		 * Ignore frames of half transfers, which this library does not use: their packets
-		 * name only the lower half of the channel key.
+		 * Ignore frames of half transfers: this library does not use them, and their
+		 * packets name only the lower half of the channel key.
 		 */
 		if (event->frame->kind == NHCADV_FRAME_STATUS)
 			status_came(ep, event->frame);
@@ -458,7 +459,7 @@ static void ep_free(struct nhcadv_msg_ep *ep)
 {
 	uint32_t i;
 
-	/* The ports own the address handles of targets. */
+	/* Free the targets first, because their address handles belong to the ports. */
 	msg_targets_free(ep);
 	for (i = 0; i < ep->num_ports; i++) {
 		port_close(ep->ports[i]);

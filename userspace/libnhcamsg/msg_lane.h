@@ -62,7 +62,7 @@ void msg_lane_done(struct msg_route *route, struct msg_lane *lane);
 
 /**
  * msg_lane_packets - get the number of packets of a transfer
- * @lane: the lane, which belongs to @route
+ * @lane: the lane
  * Return: the number; a transfer of 0 bytes has one packet.
  */
 uint32_t msg_lane_packets(const struct msg_lane *lane);

@@ -14,8 +14,9 @@
  * handle for a pair, the move tries another pair.  After a refusal it fails with EPERM when no
  * untried pair of living paths is left.
  *
- * After some answers without progress, the library probes the source: PROT_ERR: the move fails with
- * EACCES; otherwise the source does not execute the requests: abandon the transfer.
+ * After more than MOVE_TRIES answers without progress, the library probes the source.  If the
+ * answer is PROT_ERR, the move fails with EACCES.  Otherwise the source does not execute the
+ * requests, so the library abandons the transfer.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -133,7 +134,7 @@ static void moved(struct msg_route *route, struct msg_lane *lane)
 		finish_if_fenced(route, lane);
 		return;
 	}
-	/* The source may still read bytes for a repeated request, which the target does not need. */
+	/* The source may still read bytes for a repeated request; the target does not need them. */
 	if (lane->partner) {
 		lane->partner->state = LANE_FENCED;
 		lane->partner->due = NEVER;
@@ -208,7 +209,7 @@ static enum msg_move_started no_pair(struct msg_op *op)
 	if (msg_pair_none(op->peer) || msg_pair_none(op->to))
 		err = EOPNOTSUPP;
 	op->no_way = 0;
-	/* If no route is ready, the move waits.  A pair that refused may be among the dead routes. */
+	/* If no route is ready, the move waits.  The dead routes may include a refused pair. */
 	if (!err || (err == EPERM && (!msg_pair_any(op->peer) || !msg_pair_any(op->to)))) {
 		if (!msg_pair_any(op->peer))
 			return MSG_MOVE_WAITS;
@@ -533,7 +534,7 @@ static void forget_lane(struct msg_port *port, struct msg_lane *lane)
 	partner->partner_route = NULL;
 	msg_peer_ready(route->peer);
 	if (!partner->op) {
-		/* Bytes that the source has sent may still come: no other transfer uses the lane. */
+		/* Bytes may still come to an unfenced target: fence it before another use. */
 		if (partner->state == LANE_FENCED)
 			leave_target(route, partner);
 		else if (partner->state == LANE_TARGET)

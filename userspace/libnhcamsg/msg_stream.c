@@ -343,7 +343,7 @@ void msg_stream_came(struct msg_peer *peer, uint32_t seq, const struct msg_in *w
 	struct msg_in **place = &stream->early[seq % MSG_STREAM];
 	struct msg_in *in;
 
-	/* A duplicate: the acknowledgment may have been lost, so send it again. */
+	/* Out of range or a duplicate: an acknowledgment may have been lost, so send it again. */
 	if (seq - stream->expected >= MSG_STREAM || *place) {
 		stream->ack_due = true;
 		return;

@@ -187,7 +187,7 @@ int nhcadv_msg_revoke_target(struct nhcadv_msg_ep *ep, const void *bytes, size_t
 				port_revoke(ep->ports[p], target->at[p].ah);
 		target_free(ep, target);
 	}
-	/* If the kernel has not revoked a target, the channel is broken: close it before the return. */
+	/* If the kernel has not revoked a target, its channel is broken: close it before return. */
 	err = msg_ports_close_broken(ep);
 	msg_ep_unlock(ep);
 	return err ? err : found;

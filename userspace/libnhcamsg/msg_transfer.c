@@ -110,7 +110,7 @@ enum msg_pumped msg_pump(struct msg_peer *peer)
 		if (op->to) {
 			switch (msg_move_start(op)) {
 			case MSG_MOVE_WAITS:
-				/* All other moves from this peer would wait, too. */
+				/* All other moves from this peer would also wait. */
 				moves = false;
 				break;
 			case MSG_MOVE_STARTED:

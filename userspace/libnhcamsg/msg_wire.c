@@ -189,7 +189,7 @@ bool msg_send_grant(struct msg_route *route)
 	struct msg_route *over = NULL;
 	struct wire_header h;
 
-	/* Send every second repetition over another route, because this route may be broken. */
+	/* Let msg_route_for_packet() choose for every second repetition: @route may be broken. */
 	if (route->grant_tries % 2 || !route->dest.ah)
 		over = msg_route_for_packet(route->peer);
 	if (!over)

@@ -90,21 +90,21 @@ bool msg_send_data(struct msg_route *route, const struct msg_out *out);
 /**
  * msg_send_ack - post a packet that only acknowledges packets of the peer
  * @peer: the peer
- * Return: true; false: no route has a free slot.
+ * Return: true; false: no usable route has a free slot.
  */
 bool msg_send_ack(struct msg_peer *peer);
 
 /**
  * msg_send_grant - post the grant of a route
  * @route: the route
- * Return: true; false: no route has a free slot.
+ * Return: true; false: no usable route has a free slot.
  */
 bool msg_send_grant(struct msg_route *route);
 
 /**
  * msg_send_granted - confirm the last grant of the peer
  * @route: the route
- * Return: true; false: no route has a free slot.
+ * Return: true; false: no usable route has a free slot.
  */
 bool msg_send_granted(struct msg_route *route);
 
@@ -113,7 +113,7 @@ bool msg_send_granted(struct msg_route *route);
  * @route: the route
  * @lane:  the lane, which belongs to @route
  * @tid:   packets with this tid and lower ones; UINT32_MAX: also request another rCxt
- * Return: true; false: no route has a free slot.
+ * Return: true; false: no usable route has a free slot.
  */
 bool msg_send_fence(struct msg_route *route, const struct msg_lane *lane, uint32_t tid);
 
@@ -121,7 +121,7 @@ bool msg_send_fence(struct msg_route *route, const struct msg_lane *lane, uint32
  * msg_send_fenced - confirm a request of the peer to refuse late packets
  * @route: the route
  * @fence: the request
- * Return: true; false: no route has a free slot.
+ * Return: true; false: no usable route has a free slot.
  */
 bool msg_send_fenced(struct msg_route *route, const struct msg_fence *fence);
 

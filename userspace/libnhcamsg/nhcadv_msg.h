@@ -4,15 +4,15 @@
  *
  * A channel delivers each transfer at most once, and may lose it.  The messages of this header are
  * reliable: each completes exactly once, even if the network drops, duplicates or reorders packets.
- * A message is a write or a read of any length, or a small send.  A path of an endpoint is a device
- * and the address to send from.  A path to a peer joins a path of this endpoint to a path of the
- * peer.  The library distributes messages over all paths to a peer.
+ * A message is a write, read or move of any length, or a small send.  A path of an endpoint is a
+ * device and the address to send from.  A path to a peer joins a path of this endpoint to a path of
+ * the peer.  The library distributes messages over all paths to a peer.
  *
  * Functions that return int return 0 or an errno, unless their description says otherwise.
  * Functions that return a pointer return NULL on error and set errno.  Any thread may call any
- * function, because each function takes the lock of the endpoint.  But no other thread may use the
- * endpoint while nhcadv_msg_destroy_ep() runs.  The library starts no thread, and makes progress in
- * nhcadv_msg_poll() and nhcadv_msg_wait().
+ * function, because the functions take the lock of the endpoint where they need it.  But no other
+ * thread may use the endpoint while nhcadv_msg_destroy_ep() runs.  The library starts no thread, so
+ * the program must call nhcadv_msg_poll() or nhcadv_msg_wait() for progress.
  */
 #ifndef NHCADV_MSG_H
 #define NHCADV_MSG_H
@@ -307,7 +307,7 @@ int nhcadv_msg_allow_target(struct nhcadv_msg_ep *ep, const void *bytes, size_t 
 int nhcadv_msg_revoke_target(struct nhcadv_msg_ep *ep, const void *bytes, size_t size);
 
 /**
- * nhcadv_msg_cancel - cancel all messages to a peer that have the same id
+ * nhcadv_msg_cancel - cancel all messages to a peer that have a given id
  * @peer: the peer
  * @id: the id of these messages
  *
@@ -353,8 +353,8 @@ enum nhcadv_msg_kind {
  * @id:      the id that this endpoint or the peer gave to the message
  * @peer:    the peer
  * @context: the context of the peer's nhcadv_msg_connect()
- * @length:  bytes of the message; of a write or read that failed, the bytes that are known to be in
- *           place
+ * @length:  bytes of the message; of a write, read or move that failed, the bytes that are known to
+ *           be in place
  * @pvo:     NHCADV_MSG_WRITTEN: PVO of the first byte that the peer wrote
  * @data:    NHCADV_MSG_RECEIVED: the bytes, valid until nhcadv_msg_release()
  */
