@@ -14,8 +14,15 @@ static const struct world_attr three = {
  * Offsets in a GRANT, which begins after a header of 72 bytes (Documentation/rcxt.rst, "Reliable
  * messages")
  */
-enum { GRANT_GID, GRANT_KEY = 16, GRANT_QPN = 24, GRANT_SEGMENT = 28, GRANT_VERSION = 32,
-       GRANT_COUNT = 36, GRANT_RCXTS = 48 };
+enum {
+	GRANT_GID = 0,
+	GRANT_KEY = 16,
+	GRANT_QPN = 24,
+	GRANT_SEGMENT = 28,
+	GRANT_VERSION = 32,
+	GRANT_COUNT = 36,
+	GRANT_RCXTS = 48,
+};
 
 /* Errors of a GRANT. FORGE_NUMBER: the number at offset @at is @value. Others: see forge(). */
 static const struct forgery {
@@ -75,10 +82,7 @@ static bool forge(struct sim_packet *p)
 		p->kind = SIM_HALF_WRITE;
 		break;
 	}
-	/*
-	 * If node 0 accepts this GRANT, it sends to another channel. Because the version of this
-	 * GRANT is higher than that of all valid GRANTs, it then ignores valid GRANTs.
-	 */
+	/* If node 0 accepts the GRANT, it sends to another channel, and ignores valid GRANTs. */
 	grant[GRANT_KEY] ^= 0xff;
 	grant[GRANT_VERSION] = 0x40;
 	return false;
