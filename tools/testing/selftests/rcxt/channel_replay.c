@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Packets of channels are recorded, and both hosts send them again when they are stale.  No byte
- * may be written, and counters must show why.  (Two controls must write: late(), and the last part
- * of module_reloaded().)  The client writes to the server, reads from it and sends packets to it.
- * Each host records all packets, and replays its own.
+ * may be written, and counters must show why.  The client writes to the server, reads from it and
+ * sends packets to it, also by half transfers.  Each host records all packets, and replays its own.
  *
  *   channel_replay -d DEVICE -g GID-INDEX -n NETDEV -f FOLDER [HOST]
  *   channel_replay ... -a [HOST]		second run, after the module was reloaded
@@ -14,6 +13,9 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#define RCXTS	7
+#define MEMORY	(4u << 20)
+#define SEND_WR	16
 #include "channels.h"
 #include "channel_watch.h"
 
@@ -24,7 +26,13 @@
 #define OTHER_USER	65534
 #define FORGED		200
 
-enum what { PACKET, WRITE, READ, PROBE };
+#define PART		1024	/* payload bytes of each packet of a half transfer */
+
+/*
+ * TO_FRAMES and FROM_MEMORY: half-receive write and read, whose packets go into frames of the server
+ * or of the client.  ASK: half-send read, which the server's program answers
+ */
+enum what { PACKET, WRITE, READ, PROBE, TO_FRAMES, FROM_MEMORY, ASK };
 
 /* Operations of the client during the recording; a probe queries the write before it. */
 static const struct operation {
@@ -44,6 +52,12 @@ static const struct operation {
 	{ READ, 2, 5, NHCADV_NOTIFY_INITIATOR },
 	{ WRITE, 3, 30000, BOTH },
 	{ READ, 3, 64000, BOTH },
+	{ TO_FRAMES, 4, 5000, BOTH },
+	{ TO_FRAMES, 4, 20000, BOTH },
+	{ FROM_MEMORY, 5, 3000, BOTH },
+	{ FROM_MEMORY, 5, 30000, BOTH },
+	{ ASK, 6, 1, NHCADV_NOTIFY_INITIATOR },
+	{ ASK, 6, 7000, BOTH },
 	{ PACKET, 0, 200, 0 },
 };
 
@@ -137,12 +151,17 @@ static uint32_t packets_of(const struct nhcadv_transfer *t)
 	return t->total ? (t->total - 1) / t->segment + 1 : 1;
 }
 
+static bool is_transfer(enum what what)
+{
+	return what != PACKET && what != PROBE;
+}
+
 static bool is_last(int number)
 {
 	int i;
 
 	for (i = number + 1; i < COUNT(operations); i++)
-		if ((operations[i].what == WRITE || operations[i].what == READ) &&
+		if (is_transfer(operations[i].what) &&
 		    operations[i].rcxt == operations[number].rcxt)
 			return false;
 	return true;
@@ -167,6 +186,7 @@ static void account(int number, const struct nhcadv_transfer *t)
 		theirs->frames++;
 		break;
 	case WRITE:
+	case TO_FRAMES:
 		mine->sent += packets_of(t);
 		mine->drops.channel[again] += packets_of(t);
 		if (o->notify & NHCADV_NOTIFY_INITIATOR) {
@@ -175,6 +195,8 @@ static void account(int number, const struct nhcadv_transfer *t)
 		}
 		break;
 	case READ:
+	case FROM_MEMORY:
+	case ASK:
 		mine->sent++;
 		mine->drops.channel[NHCADV_DROP_STALE]++;
 		theirs->sent += packets_of(t);
@@ -196,6 +218,17 @@ static void take_frame(const char *what)
 	verb(nhcadv_release_frame(ch.qp, d.frame));
 }
 
+static void take_frames(uint32_t count, const char *what)
+{
+	while (count--)
+		take_frame(what);
+}
+
+static bool writes(enum what what)
+{
+	return what == WRITE || what == TO_FRAMES;
+}
+
 static void initiate(const struct operation *o, const struct nhcadv_transfer *t)
 {
 	switch (o->what) {
@@ -215,14 +248,68 @@ static void initiate(const struct operation *o, const struct nhcadv_transfer *t)
 		nhcadv_wr_read(ch.dv, &ch.peer, t);
 		verb(ibv_wr_complete(ch.qpx));
 		break;
+	case TO_FRAMES:
+		start(&ch, 1, IBV_SEND_SIGNALED);
+		nhcadv_wr_write_frames(ch.dv, &ch.peer, t);
+		verb(ibv_wr_complete(ch.qpx));
+		break;
+	case FROM_MEMORY:
+		start(&ch, 1, IBV_SEND_SIGNALED);
+		nhcadv_wr_read_frames(ch.dv, &ch.peer, t, t->total);
+		verb(ibv_wr_complete(ch.qpx));
+		take_frames(packets_of(t), "half-receive read");
+		break;
+	case ASK:
+		start(&ch, 1, IBV_SEND_SIGNALED);
+		nhcadv_wr_ask(ch.dv, &ch.peer, t);
+		verb(ibv_wr_complete(ch.qpx));
+		break;
 	}
-	if (o->what != WRITE && o->what != READ)
+	if (!is_transfer(o->what))
 		return;
 	if (o->notify & NHCADV_NOTIFY_INITIATOR)
-		expect_both(ch.scq, 1, o->what == WRITE ? NHCADV_WC_WRITE : NHCADV_WC_READ, 1,
+		expect_both(ch.scq, 1, writes(o->what) ? NHCADV_WC_WRITE : NHCADV_WC_READ, 1,
 			    t->local_rcxt, t->tid, "transfer");
 	else
 		expect(ch.scq, NHCADV_WC_LOCAL, 1, "transfer");
+}
+
+/* Take the request of a half-send read, and send all packets of the answer. */
+static void answer(const struct nhcadv_transfer *asked)
+{
+	struct nhcadv_transfer t = *asked;
+	struct done d = wait_done(ch.rcq, "request");
+	const struct nhcadv_frame *frame = nhcadv_frame(ch.qp, d.frame);
+	struct ibv_data_buf buf;
+	uint32_t offset;
+
+	if (d.kind != NHCADV_WC_FRAME || !frame || frame->kind != NHCADV_FRAME_REQUEST)
+		die("no request");
+	t.remote_pvo = nhcadv_frame_request(frame).reply_pvo;
+	t.local_pvo = 0;
+	t.notify = 0;
+	verb(nhcadv_release_frame(ch.qp, d.frame));
+	for (offset = 0; offset < t.total; offset += t.segment) {
+		buf.addr = memory + offset;
+		buf.length = t.total - offset < t.segment ? t.total - offset : t.segment;
+		start(&ch, 1, 0);
+		nhcadv_wr_answer(ch.dv, &ch.peer, &t, offset, 1, &buf);
+		verb(ibv_wr_complete(ch.qpx));
+	}
+}
+
+/* The server's part of an operation */
+static void respond(const struct operation *o, const struct nhcadv_transfer *t)
+{
+	if (o->what == PACKET)
+		take_frame("packet");
+	if (o->what == TO_FRAMES)
+		take_frames(packets_of(t), "half-receive write");
+	if (o->what == ASK)
+		answer(t);
+	if (is_transfer(o->what) && o->notify & NHCADV_NOTIFY_TARGET)
+		expect(ch.rcq, writes(o->what) ? NHCADV_WC_REMOTE_WRITE : NHCADV_WC_REMOTE_READ,
+		       t->cookie, "transfer");
 }
 
 /* The first read may be challenged: one packet more from each side, which is stale in a replay. */
@@ -256,17 +343,19 @@ static void run(void)
 	for (i = 0; i < COUNT(operations); i++) {
 		const struct operation *o = &operations[i];
 
-		if (o->what == WRITE || o->what == READ)
+		if (is_transfer(o->what))
 			t = transfer(&ch, o->rcxt, i % 11 * STRIDE, o->total, o->notify);
+		if (o->what >= TO_FRAMES)
+			t.segment = PART;
+		if (o->what == TO_FRAMES)
+			t.remote_pvo = 0;
+		if (o->what == FROM_MEMORY)
+			t.local_pvo = 0;
 		account(i, &t);
 		if (client)
 			initiate(o, &t);
-		else if (o->what == PACKET)
-			take_frame("packet");
-		else if (o->what == WRITE && o->notify & NHCADV_NOTIFY_TARGET)
-			expect(ch.rcq, NHCADV_WC_REMOTE_WRITE, t.cookie, "write");
-		else if (o->what == READ && o->notify & NHCADV_NOTIFY_TARGET)
-			expect(ch.rcq, NHCADV_WC_REMOTE_READ, t.cookie, "read");
+		else
+			respond(o, &t);
 		meet(++step);
 	}
 	record_end(pid, said);
@@ -276,7 +365,7 @@ static void run(void)
 	sent = channel_info(&ch).counters[NHCADV_SENT_PACKETS];
 	if (sent != accounts[!client].sent)
 		die("%" PRIu64 " packets, not %" PRIu64, sent, accounts[!client].sent);
-	say("a run is recorded: writes, reads, packets, probes");
+	say("a run is recorded: writes, reads, packets, probes, half transfers");
 }
 
 /* ---- replays ---- */
@@ -663,6 +752,7 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	program = "channel_replay";
 	job = 4711;
+	channel_sizes.inline_data = PART + NHCADV_PART_HEADER;
 	while ((letter = getopt(argc, argv, "d:g:p:n:f:a")) != -1)
 		switch (letter) {
 		case 'n':
