@@ -17,6 +17,8 @@
 #   kmemleak_mark / kmemleak_check NAME	check that kmemleak finds no leak, if the kernel has kmemleak
 #   tasks_check NAME			check that no task hangs in the kernel
 #   log_mark / log_has REGEX		search the kernel log since the mark
+#   lossless NETDEV		let NETDEV send all packets of a test that counts packets
+#   losses NETDEV		print how many packets this host has lost, and where, as one line
 #   ended PID SECONDS			wait for the end of a background job; its status is then in JOB_STATUS
 
 case $LAB_DRIVER in
@@ -272,6 +274,20 @@ log_since() {
 
 log_has() {
 	log_since | grep -Eq "$1"
+}
+
+# fq_codel, the default queueing discipline of Debian's kernel, drops packets of a queue that has been longer than 5 ms
+# for 100 ms, as happens on a busy machine. No program is told.
+lossless() {
+	tc qdisc replace dev "$1" root pfifo limit 100000
+}
+
+losses() {
+	local stat=/sys/class/net/$1/statistics queue
+	queue=$(tc -s qdisc show dev "$1" | grep -o 'dropped [0-9]*' | awk '{ n += $2 } END { print n + 0 }')
+	echo "queueing discipline $queue, netdev tx $(cat "$stat/tx_dropped") rx $(cat "$stat/rx_dropped")," \
+		"UDP$(awk '$1 != "Udp:" { next } !n { n = split($0, name); next }
+			{ for (i = 2; i <= n; i++) if (name[i] ~ /Errors/) printf " %s %s", name[i], $i }' /proc/net/snmp)"
 }
 
 ended() {

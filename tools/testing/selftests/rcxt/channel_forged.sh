@@ -19,6 +19,9 @@
 echo 1 > "/sys/class/net/$NETDEV/napi_defer_hard_irqs"
 echo 1000000 > "/sys/class/net/$NETDEV/gro_flush_timeout"
 
+# The test counts packets.
+lossless "$NETDEV"
+
 before=$(resources "$RDMA_DEV")
 command="channel_forged -d $RDMA_DEV -g $(gid_index) -p 18820 -c ${COUNT:-500} -r ${MILLIONS:-0} -h ${HALF:-0}"
 SHOWN_LINES=5
@@ -28,4 +31,5 @@ if [ "$NODE" = "$NODES" ]; then
 else
 	grep '^# ' "$LIB_TMP/server"
 fi
+echo "# node $NODE has lost: $(losses "$NETDEV")"
 resources_check "the device has as many objects as before on node $NODE" "$RDMA_DEV" "$before"

@@ -11,6 +11,8 @@
 
 # The unprivileged user of the test opens these device nodes.
 chmod 666 /dev/infiniband/uverbs*
+# The test counts packets.
+lossless "$NETDEV"
 
 # replayed NAME [OPTION]: run channel_replay on both nodes
 replayed() {
@@ -22,6 +24,7 @@ replayed() {
 	else
 		grep '^# ' "$LIB_TMP/server"
 	fi
+	echo "# node $NODE has lost: $(losses "$NETDEV")"
 }
 
 before=$(resources "$RDMA_DEV")
