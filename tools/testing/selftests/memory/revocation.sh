@@ -25,8 +25,8 @@ if [ "$LAB_DRIVER" != nhca ]; then
 	}
 fi
 
-# A dropped NAK would turn a remote access error into a retry error, because the peer's queue pair is in the
-# error state and does not answer the retransmission. So use a queue that is long enough to drop nothing.
+# A dropped NAK would turn a remote access error into a retry error, because the queue pair that has sent the NAK is
+# in the error state and does not answer the retransmission. So use a queue that is long enough to drop nothing.
 lossless "$NETDEV"
 
 count=${COUNT:-0}
