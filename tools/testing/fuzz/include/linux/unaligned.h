@@ -65,4 +65,29 @@ static inline void put_unaligned_be64(u64 value, void *p)
 	fuzz_put_be(value, p, 8);
 }
 
+static inline u64 fuzz_get_le(const void *from, int bytes)
+{
+	const u8 *p = from;
+	u64 value = 0;
+
+	while (bytes--)
+		value = value << 8 | p[bytes];
+	return value;
+}
+
+static inline u16 get_unaligned_le16(const void *p)
+{
+	return fuzz_get_le(p, 2);
+}
+
+static inline u32 get_unaligned_le32(const void *p)
+{
+	return fuzz_get_le(p, 4);
+}
+
+static inline u64 get_unaligned_le64(const void *p)
+{
+	return fuzz_get_le(p, 8);
+}
+
 #endif /* FUZZ_LINUX_UNALIGNED_H */
