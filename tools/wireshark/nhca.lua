@@ -19,7 +19,7 @@ local RXETH_VERSION = 0
 local PACKET, WRITE, READ_REQUEST, READ_DATA = 0xc0, 0xc1, 0xc2, 0xc3
 local NOTICE, PROBE, STATUS, FENCE = 0xc4, 0xc5, 0xc6, 0xc7
 local THIRD_REQUEST, THIRD_WRITE, HALF_WRITE, HALF_REQUEST = 0xc8, 0xc9, 0xcc, 0xcd
-local FRAMES_REQUEST, FRAMES_DATA = 0xce, 0xcf
+local FRAMES_REQUEST, FRAMES_DATA, ACCUMULATE = 0xce, 0xcf, 0xcb
 local READ_CHALLENGE, PROBE_CHALLENGE, THIRD_CHALLENGE, FRAMES_CHALLENGE = 0xd2, 0xd5, 0xd8, 0xde
 local FIRST_CODE, LAST_CODE = 0xc0, 0xdf
 
@@ -31,7 +31,7 @@ local kinds = {
 	[THIRD_CHALLENGE] = "Third-party challenge", [HALF_WRITE] = "Half-receive write",
 	[HALF_REQUEST] = "Half-send read request",
 	[FRAMES_REQUEST] = "Half-receive read request", [FRAMES_DATA] = "Half-receive read data",
-	[FRAMES_CHALLENGE] = "Half-receive read challenge",
+	[FRAMES_CHALLENGE] = "Half-receive read challenge", [ACCUMULATE] = "Accumulate",
 }
 local reserved = {
 	[0xca] = "broadcast write payload",
@@ -44,14 +44,18 @@ end
 -- behind: bytes of headers after the RXETH, by kind; has_payload: true for kinds with payload
 local behind = { [READ_REQUEST] = 16, [READ_CHALLENGE] = 16, [PROBE] = 8, [PROBE_CHALLENGE] = 8,
 	[STATUS] = 8, [FENCE] = 8, [THIRD_REQUEST] = 56, [THIRD_CHALLENGE] = 56, [THIRD_WRITE] = 16,
-	[HALF_REQUEST] = 16, [FRAMES_REQUEST] = 16, [FRAMES_CHALLENGE] = 16 }
+	[HALF_REQUEST] = 16, [FRAMES_REQUEST] = 16, [FRAMES_CHALLENGE] = 16, [ACCUMULATE] = 4 }
 local has_payload = { [PACKET] = true, [WRITE] = true, [READ_DATA] = true, [STATUS] = true,
-	[THIRD_WRITE] = true, [HALF_WRITE] = true, [FRAMES_DATA] = true }
+	[THIRD_WRITE] = true, [HALF_WRITE] = true, [FRAMES_DATA] = true, [ACCUMULATE] = true }
 -- kinds whose payload goes, or will go, into frames
 local of_frames = { [HALF_WRITE] = true, [FRAMES_REQUEST] = true, [FRAMES_DATA] = true,
 	[FRAMES_CHALLENGE] = true }
 -- kinds whose RXETH has the bit t, "notify the manager"
 local has_third = { [THIRD_REQUEST] = true, [THIRD_CHALLENGE] = true, [THIRD_WRITE] = true, [NOTICE] = true }
+local operations = { "sum", "min", "max", "prod", "or", "and", "xor" }
+local types = { "i32", "i64", "u32", "u64", "f32", "f64", "bf16" }
+-- bytes of an element, by type; the operations from BITWISE on are for types before FLOATING only
+local sizes, BITWISE, FLOATING = { 4, 8, 4, 8, 4, 8, 2 }, 5, 5
 local FENCED, FORBIDDEN, TOO_LONG = 4, 5, 6
 local statuses = { [0] = "done", [1] = "partial", [2] = "none", [3] = "violated",
 	[FENCED] = "fenced", [FORBIDDEN] = "target not allowed", [TOO_LONG] = "segment too long" }
@@ -109,6 +113,8 @@ field("target.rcxt.index", "uint32", "Target rCxt index", base.DEC)
 field("target.rcxt.key", "uint32", "Target rCxt key", base.HEX)
 field("part", "uint32", "Part", base.DEC, nil, nil, "Bytes to send, from offset on")
 field("number", "uint32", "Number of the request", base.DEC)
+field("op", "uint8", "Operation", base.DEC, operations)
+field("type", "uint8", "Type of the elements", base.DEC, types)
 field("payload", "bytes", "Payload")
 field("bitmap", "bytes", "Bitmap", base.SPACE, "Packets from offset on; the least significant bit is the first")
 field("pad", "bytes", "Pad")
@@ -202,6 +208,14 @@ local function misfit(x, payload)
 		return x.part ~= left and not whole and "part is not whole packets" or nil
 	end
 	if of_frames[x.code] and x.pvo ~= UInt64(x.offset) then return "PVO is not offset" end
+	if x.code == ACCUMULATE then
+		local size = sizes[x.type]
+		if not operations[x.op] or not size or (x.op >= BITWISE and x.type >= FLOATING) then
+			return "no such operation for elements of this type"
+		end
+		if x.total % size ~= 0 or x.segment % size ~= 0 then return "parts of elements" end
+		if x.pvo:lower() % size ~= 0 then return "PVO is not aligned" end
+	end
 	if has_payload[x.code] and x.code ~= STATUS then
 		local due = math.min(x.segment, x.total - x.offset)
 		return x.length ~= due and string.format("length should be %d", due) or nil
@@ -265,6 +279,10 @@ local function add_rxeth(tree, code, h)
 		tree:add(f.number, h(at + 52, 4))
 	elseif code == THIRD_WRITE then
 		add_gid(tree, "manager", h(RXETH, 16))
+	elseif code == ACCUMULATE then
+		x.op, x.type = h(RXETH, 1):uint(), h(RXETH + 1, 1):uint()
+		tree:add(f.op, h(RXETH, 1))
+		tree:add(f.type, h(RXETH + 1, 1))
 	elseif code == READ_REQUEST or code == READ_CHALLENGE or code == HALF_REQUEST then
 		add_pvo(tree, "reply_pvo", h(RXETH, 8))
 		tree:add(f.token, h(RXETH + 8, 8))
@@ -294,6 +312,9 @@ local function summary(x, channel)
 			table.insert(words, string.format("packet=%d/%d", x.packet, x.packets))
 		end
 		table.insert(words, "total=" .. x.total)
+	end
+	if x.op then
+		table.insert(words, string.format("%s of %s", operations[x.op] or "?", types[x.type] or "?"))
 	end
 	if x.status then
 		table.insert(words, string.format("%s have=%d", statuses[x.status] or "?", x.have))

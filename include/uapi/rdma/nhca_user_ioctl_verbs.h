@@ -39,6 +39,46 @@ struct nhca_channel_modify {
 	__u32 quantum;
 };
 
+/* Bytes of headers that packets of an accumulate have in addition to those of a write */
+#define NHCA_ACCUMULATE_HEADER		4
+/* Maximum number of work requests of a channel that wait because of NHCA_RCXT_WR_ORDERED */
+#define NHCA_MAX_ORDERED		4
+
+/**
+ * enum nhca_accumulate_op - operations of NHCA_WR_CH_ACCUMULATE (NHCA_FEATURE_ACCUMULATE)
+ *
+ * The work request is like NHCA_WR_CH_WRITE, but the peer combines each element with the one in its
+ * memory, exactly once: memory = memory op element.  nhca_rcxt_wr.total, .segment and .remote_pvo
+ * are multiples of the size of an element, and .segment plus NHCA_ACCUMULATE_HEADER is at most
+ * nhca_channel_info.segment of both sides.  The peer's memory has IB_ACCESS_REMOTE_WRITE and
+ * IB_ACCESS_REMOTE_ATOMIC.  Elements are little endian.  Flags: NHCA_RCXT_WR_RETRANSMIT, or
+ * NHCA_RCXT_WR_ORDERED: the accumulate begins only when the earlier ones of the channel with this
+ * flag, and for this peer, are complete; .notify has NHCA_NOTIFY_INITIATOR.  If NHCA_MAX_ORDERED
+ * work requests of the channel wait for that, a further one completes with EBUSY.  So does any work
+ * request that begins a transfer on the rCxt of one that waits for that.
+ */
+enum nhca_accumulate_op {
+	NHCA_ACCUMULATE_SUM	= 1,
+	NHCA_ACCUMULATE_MIN	= 2,
+	NHCA_ACCUMULATE_MAX	= 3,
+	NHCA_ACCUMULATE_PROD	= 4,
+	/* integers only */
+	NHCA_ACCUMULATE_OR	= 5,
+	NHCA_ACCUMULATE_AND	= 6,
+	NHCA_ACCUMULATE_XOR	= 7,
+};
+
+/* Types of elements: integers, IEEE 754 binary32 and binary64, the upper half of a binary32 */
+enum nhca_accumulate_type {
+	NHCA_ACCUMULATE_I32	= 1,
+	NHCA_ACCUMULATE_I64	= 2,
+	NHCA_ACCUMULATE_U32	= 3,
+	NHCA_ACCUMULATE_U64	= 4,
+	NHCA_ACCUMULATE_F32	= 5,
+	NHCA_ACCUMULATE_F64	= 6,
+	NHCA_ACCUMULATE_BF16	= 7,
+};
+
 /* nhca_channel_target.op */
 #define NHCA_CHANNEL_TARGET_ALLOW	1
 #define NHCA_CHANNEL_TARGET_REVOKE	2

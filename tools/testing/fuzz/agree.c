@@ -21,8 +21,8 @@ static void show(const struct nhca_hdr *h)
 	       (unsigned long long)x->token, x->status, x->have);
 	for (i = 0; i < sizeof(x->gid); i++)
 		printf("%02x", x->gid[i]);
-	printf(" %u %u %u %u %u %u ", x->target_channel, x->target_key, x->target_rcxt.index,
-	       x->target_rcxt.key, x->part, x->number);
+	printf(" %u %u %u %u %u %u %u %u ", x->target_channel, x->target_key, x->target_rcxt.index,
+	       x->target_rcxt.key, x->part, x->number, x->op, x->type);
 	for (i = 0; i < size; i++)
 		printf("%02x", p[i]);
 }

@@ -42,6 +42,12 @@ def good(rnd):
         segment = rnd.choice((64, 1024, 1984, 4 * rnd.randrange(16, 497)))
     total = min(rnd.choice((0, 1, segment, segment + 1, rcxt.MAX_TRANSFER,
                             rnd.randrange(rcxt.MAX_TRANSFER + 1))), segment * rcxt.MAX_PACKETS)
+    if opcode == rcxt.ACCUMULATE:
+        kind = rnd.randrange(1, 8)
+        size = rcxt.ELEMENT[kind]
+        fields.update(op=rnd.randrange(1, 8 if kind < rcxt.F32 else 5), type=kind, pvo=fields["pvo"] // size * size)
+        segment = max(segment // size * size, rcxt.MIN_SEGMENT)
+        total = min(total, segment * rcxt.MAX_PACKETS) // size * size
     count = rcxt.packets(total, segment)
     offset = segment * rnd.choice((0, count - 1, rnd.randrange(count)))
     size = 0
@@ -77,9 +83,9 @@ def good(rnd):
 def spoilt(rnd, packet):
     """The packet with a small change of one field or of its size."""
     name = rnd.choice(("total", "offset", "length", "segment", "version", "status", "opcode", "payload", "part",
-                       "third", "notify", "pvo"))
+                       "third", "notify", "pvo", "op", "type"))
     limits = {"length": 65535, "segment": 65535, "version": 15, "status": 255, "opcode": 0xdf,
-              "third": 1, "notify": 3}
+              "third": 1, "notify": 3, "op": 255, "type": 255}
     if name == "payload":
         size = min(max(0, len(packet.payload) + rnd.choice((-4, -1, 1, 4, 64))), 65535)
         return dataclasses.replace(packet, payload=bytes(size), length=rnd.choice((packet.length, size)))

@@ -48,7 +48,8 @@ static void rxeth(u8 *p, size_t payload)
 		x.notify = NHCA_RX_NOTIFY_THIRD | (x.notify & NHCA_RX_NOTIFY_TARGET);
 	x.offset = p[0] == NHCA_RX_WRITE || p[0] == NHCA_RX_THIRD_WRITE ||
 		   p[0] == NHCA_RX_HALF_WRITE || p[0] == NHCA_RX_READ_DATA ||
-		   p[0] == NHCA_RX_FRAMES_DATA || p[0] == NHCA_RX_STATUS || p[0] == NHCA_RX_PROBE ? before * x.segment : 0;
+		   p[0] == NHCA_RX_FRAMES_DATA || p[0] == NHCA_RX_ACCUMULATE ||
+		   p[0] == NHCA_RX_STATUS || p[0] == NHCA_RX_PROBE ? before * x.segment : 0;
 	x.total = x.offset + (p[0] == NHCA_RX_STATUS ? payload * 8 * x.segment : payload);
 	if (p[0] == NHCA_RX_THIRD_REQUEST || p[0] == NHCA_RX_THIRD_CHALLENGE) {
 		x.total = before * x.segment + draw(2);
@@ -61,6 +62,11 @@ static void rxeth(u8 *p, size_t payload)
 	}
 	if (p[0] == NHCA_RX_HALF_WRITE || p[0] == NHCA_RX_FRAMES_DATA)
 		x.pvo = x.offset;
+	if (p[0] == NHCA_RX_ACCUMULATE) {
+		x.op %= 9;
+		x.type %= 9;
+		x.pvo &= ~7ull << draw(2);
+	}
 	nhca_rxeth_encode(&x, p[0], p + NHCA_BTH_LEN);
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "element.h"
 #include "bth.h"
 #include "opseq.h"
 #include "wire.h"
@@ -41,6 +42,8 @@ static void clear_reserved(const struct nhca_opinfo *info, u8 *p)
 		p[NHCA_BTH_LEN + 40] &= 0xf7;
 	if (p[0] == NHCA_RX_THIRD_REQUEST || p[0] == NHCA_RX_THIRD_CHALLENGE)
 		p[NHCA_BTH_LEN + NHCA_RXETH_LEN + 32] = 0;
+	if (p[0] == NHCA_RX_ACCUMULATE)
+		memset(p + NHCA_BTH_LEN + NHCA_RXETH_LEN + 2, 0, 2);
 	if (p[0] == NHCA_RX_STATUS)
 		memset(p + NHCA_BTH_LEN + NHCA_RXETH_LEN + 1, 0, 3);
 }
@@ -77,6 +80,10 @@ static void check_transfer(const struct nhca_rxeth *x, u8 opcode, size_t payload
 		MUST(x->segment <= NHCA_RX_MAX_PACKET && !payload);
 	if (opcode == NHCA_RX_HALF_WRITE || opcode == NHCA_RX_FRAMES_DATA)
 		MUST(x->half && x->length <= NHCA_RX_MAX_PACKET && x->pvo == x->offset);
+	if (opcode == NHCA_RX_ACCUMULATE) {
+		index = nhca_element_size(x->op, x->type);
+		MUST(index && payload % index == 0 && x->pvo % index == 0);
+	}
 	MUST(x->status < NHCA_RX_ST_MAX);
 }
 

@@ -10,9 +10,9 @@ import struct
 from roce import bth
 
 KINDS = PACKET, WRITE, READ_REQUEST, READ_DATA, NOTICE, PROBE, STATUS, FENCE, \
-    THIRD_REQUEST, THIRD_WRITE, HALF_WRITE, HALF_REQUEST, FRAMES_REQUEST, FRAMES_DATA, READ_CHALLENGE, \
+    THIRD_REQUEST, THIRD_WRITE, ACCUMULATE, HALF_WRITE, HALF_REQUEST, FRAMES_REQUEST, FRAMES_DATA, READ_CHALLENGE, \
     PROBE_CHALLENGE, THIRD_CHALLENGE, FRAMES_CHALLENGE = \
-    *range(0xc0, 0xca), *range(0xcc, 0xd0), 0xd2, 0xd5, 0xd8, 0xde
+    *range(0xc0, 0xca), *range(0xcb, 0xd0), 0xd2, 0xd5, 0xd8, 0xde
 RESERVED = (0xca, 0xd0)
 
 NOTIFY_INITIATOR, NOTIFY_TARGET = 1, 2
@@ -31,16 +31,22 @@ PROGRESS = struct.Struct("!II")
 THIRD = struct.Struct("!QQ16s6I")
 GID = struct.Struct("!16s")
 PART = struct.Struct("!IIQ")
+OPERATION = struct.Struct("!BBxx")
 OF_THIRD = (THIRD_REQUEST, THIRD_CHALLENGE)
 WITH_THIRD = (*OF_THIRD, THIRD_WRITE, NOTICE)    # packets that have the bit t
 OF_READ = (READ_REQUEST, HALF_REQUEST, READ_CHALLENGE)
 OF_FRAMES = (FRAMES_REQUEST, FRAMES_CHALLENGE)
 TO_FRAMES = (HALF_WRITE, FRAMES_DATA)    # payload for frames
-OF_TRANSFER = (WRITE, READ_DATA, THIRD_WRITE, *TO_FRAMES)
+OF_TRANSFER = (WRITE, READ_DATA, THIRD_WRITE, ACCUMULATE, *TO_FRAMES)
 WITH_TOKEN = (PROBE, PROBE_CHALLENGE, FENCE)
-BEHIND = {STATUS: PROGRESS.size, THIRD_WRITE: GID.size, **dict.fromkeys(OF_THIRD, THIRD.size),
-          **dict.fromkeys(OF_READ, REPLY.size), **dict.fromkeys(OF_FRAMES, PART.size),
-          **dict.fromkeys(WITH_TOKEN, TOKEN.size)}
+BEHIND = {STATUS: PROGRESS.size, THIRD_WRITE: GID.size, ACCUMULATE: OPERATION.size,
+          **dict.fromkeys(OF_THIRD, THIRD.size), **dict.fromkeys(OF_READ, REPLY.size),
+          **dict.fromkeys(OF_FRAMES, PART.size), **dict.fromkeys(WITH_TOKEN, TOKEN.size)}
+
+
+SUM, MIN, MAX, PROD, OR, AND, XOR = range(1, 8)
+I32, I64, U32, U64, F32, F64, BF16 = range(1, 8)
+ELEMENT = {I32: 4, I64: 8, U32: 4, U64: 8, F32: 4, F64: 8, BF16: 2}    # bytes
 
 
 def pvo(key, table, offset):
@@ -82,12 +88,14 @@ class Packet:
     status: int = 0                 # in status
     have: int = 0                   # in status
     gid: bytes = bytes(16)          # in third-party request, challenge and write
-    target_channel: int = 0         # in third-party request and challenge
-    target_key: int = 0             # in third-party request and challenge
-    target_rcxt: int = 0            # in third-party request and challenge
-    target_rcxt_key: int = 0        # in third-party request and challenge
-    part: int = 0                   # in third-party and half-receive read request, and their challenges
-    number: int = 0                 # in third-party and half-receive read request, and their challenges
+    target_channel: int = 0         # in third-party request and challenge, as are the following
+    target_key: int = 0
+    target_rcxt: int = 0
+    target_rcxt_key: int = 0
+    part: int = 0                   # also in half-receive read request and challenge, as is number
+    number: int = 0
+    op: int = 0                     # in accumulate, as is type
+    type: int = 0
     payload: bytes = b""
 
     def __post_init__(self):
@@ -106,6 +114,8 @@ class Packet:
                                self.target_rcxt, self.target_rcxt_key, self.part, self.number)
         elif self.opcode == THIRD_WRITE:
             data += GID.pack(self.gid)
+        elif self.opcode == ACCUMULATE:
+            data += OPERATION.pack(self.op, self.type)
         elif self.opcode in OF_READ:
             data += REPLY.pack(self.reply_pvo, self.token)
         elif self.opcode in OF_FRAMES:
@@ -128,12 +138,14 @@ def parse(datagram):
     opcode = datagram[0]
     end = BTH + RXETH.size
     *first, flags, src_key, src_rcxt, src_rcxt_key, cookie = RXETH.unpack(datagram[BTH:end])
-    reply, token, progress, gid, target = 0, 0, (0, 0), bytes(16), [0] * 6
+    reply, token, progress, gid, target, operation = 0, 0, (0, 0), bytes(16), [0] * 6, (0, 0)
     if opcode in OF_THIRD:
         reply, token, gid, *target = THIRD.unpack_from(datagram, end)
         target[0] &= 0xffffff
     elif opcode == THIRD_WRITE:
         gid, = GID.unpack_from(datagram, end)
+    elif opcode == ACCUMULATE:
+        operation = OPERATION.unpack_from(datagram, end)
     elif opcode in OF_READ:
         reply, token = REPLY.unpack_from(datagram, end)
     elif opcode in OF_FRAMES:
@@ -147,7 +159,7 @@ def parse(datagram):
     return Packet(opcode, int.from_bytes(datagram[5:8], "big"), *first, flags >> 28,
                   flags >> 27 & 1, flags >> 26 & 1, flags >> 24 & 3, flags & 0xffffff, src_key,
                   src_rcxt, src_rcxt_key, cookie, reply, token, progress[0] >> 24, progress[1],
-                  gid, *target, payload)
+                  gid, *target, *operation, payload)
 
 
 def judge(datagram):
@@ -173,6 +185,13 @@ def judge(datagram):
     return "ok" if fits(packet) else "rx_bad_length"
 
 
+def elements(packet):
+    """Checks operation and type of an accumulate, and that it consists of whole aligned elements."""
+    if not SUM <= packet.op <= XOR or packet.type not in ELEMENT or (packet.op >= OR and packet.type >= F32):
+        return False
+    return not any(field % ELEMENT[packet.type] for field in (packet.total, packet.segment, packet.pvo))
+
+
 def fits(packet):
     """Checks a packet against the table "Lengths" in Documentation/rcxt.rst."""
     length, total, offset, segment = packet.length, packet.total, packet.offset, packet.segment
@@ -193,6 +212,8 @@ def fits(packet):
         left = total - offset
         return length == 0 and (packet.part == left or 0 < packet.part < left and packet.part % segment == 0)
     if packet.opcode in TO_FRAMES and packet.pvo != offset:
+        return False
+    if packet.opcode == ACCUMULATE and not elements(packet):
         return False
     if packet.opcode in OF_TRANSFER:
         return length == min(segment, total - offset)

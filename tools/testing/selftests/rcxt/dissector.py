@@ -130,6 +130,8 @@ def fields_of(datagram):
         seen.update(gid_of("target", packet.gid))
     if packet.opcode == rcxt.THIRD_WRITE:
         seen.update(gid_of("manager", packet.gid))
+    if packet.opcode == rcxt.ACCUMULATE:
+        seen["nhca.op"], seen["nhca.type"] = [packet.op], [packet.type]
     if packet.opcode in rcxt.OF_FRAMES:
         seen["nhca.part"], seen["nhca.number"] = [packet.part], [packet.number]
     if packet.opcode in (*rcxt.OF_READ, *rcxt.OF_THIRD, *rcxt.OF_FRAMES, *rcxt.WITH_TOKEN):
@@ -235,6 +237,10 @@ def good(capture):
     capture.packet("half-receive read data, last packet", small(
         opcode=rcxt.FRAMES_DATA, offset=128, pvo=128, payload=b"xy"))
     capture.packet("half-receive write", small(opcode=rcxt.HALF_WRITE, pvo=0))
+    for kind, size in rcxt.ELEMENT.items():
+        for op in range(rcxt.SUM, (rcxt.XOR if kind < rcxt.F32 else rcxt.PROD) + 1):
+            capture.packet(f"accumulate, operation {op}, type {kind}", small(
+                opcode=rcxt.ACCUMULATE, op=op, type=kind, total=64 + size, offset=64, pvo=1 << 50, payload=bytes(size)))
     capture.packet("half-receive write, last packet", small(
         opcode=rcxt.HALF_WRITE, offset=128, pvo=128, payload=b"xy"))
     capture.packet("notice to a manager", usual(rcxt.NOTICE, pvo=0, third=1))
@@ -253,7 +259,7 @@ def good(capture):
 
 def wrong(capture):
     """Packets that have exactly one error each."""
-    for code in (*rcxt.RESERVED, 0xcb, 0xdc, 0xdf):
+    for code in (*rcxt.RESERVED, 0xd1, 0xdc, 0xdf):
         capture.packet(f"opcode {code:#x}", rcxt.Packet(code, QPN))
     capture.packet("version 1", small(version=1))
     capture.packet("version 15", small(version=15))
@@ -291,6 +297,12 @@ def wrong(capture):
     capture.packet("half-receive read request, segment", usual(rcxt.FRAMES_REQUEST, segment=1988, part=100003))
     capture.packet("half-receive read data, PVO", small(opcode=rcxt.FRAMES_DATA, pvo=64))
     capture.packet("half-receive write, PVO", small(opcode=rcxt.HALF_WRITE, pvo=64))
+    adds = {"opcode": rcxt.ACCUMULATE, "op": rcxt.SUM, "type": rcxt.F64, "total": 64, "pvo": 0, "payload": bytes(64)}
+    for what, change in (("operation 0", {"op": 0}), ("operation 8", {"op": 8}), ("type 0", {"type": 0}),
+                         ("type 8", {"type": 8}), ("operation of integers", {"op": rcxt.OR}),
+                         ("PVO", {"pvo": 4}), ("segment", {"segment": 68}),
+                         ("total", {"total": 60, "payload": bytes(60)})):
+        capture.packet("accumulate, " + what, small(**{**adds, **change}))
     capture.packet("half-receive write, segment", small(
         opcode=rcxt.HALF_WRITE, pvo=0, segment=1988, total=64))
     capture.packet("status 7", usual(rcxt.STATUS, status=7))

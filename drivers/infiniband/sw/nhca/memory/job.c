@@ -158,12 +158,17 @@ static int mem_name(struct nhca_job_mem *mem, u64 offset)
 	return -ENOSPC;
 }
 
-/* Accept only rights that job memory has.  Remote write requires local write (IBTA 10.6.3.1). */
+/*
+ * Accept only rights that job memory has.  Remote write and remote atomic require local write (IBTA
+ * 10.6.3.1).
+ */
 static bool rights_ok(int access)
 {
-	if (access & ~(IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_LOCAL_WRITE))
+	const int write = IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC;
+
+	if (access & ~(write | IB_ACCESS_REMOTE_READ | IB_ACCESS_LOCAL_WRITE))
 		return false;
-	return !(access & IB_ACCESS_REMOTE_WRITE) || access & IB_ACCESS_LOCAL_WRITE;
+	return !(access & write) || access & IB_ACCESS_LOCAL_WRITE;
 }
 
 /* Allocate a region of @job with a range for its bytes.  Lookups find it only after mem_show(). */

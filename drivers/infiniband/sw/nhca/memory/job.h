@@ -88,9 +88,9 @@ void nhca_job_put(struct nhca_job *job);
  * @pvo:     PVO of the first byte
  * @length:  bytes; other bytes of the same pages cannot be accessed
  * @access:  IB_ACCESS_LOCAL_WRITE (READs of the job may place data here), _REMOTE_READ,
- *           _REMOTE_WRITE; WRITEs of the job may always send from here
- * @pagerefs: counts the references of packets to pages of the region (pageref.h); owned; NULL: no
- *           packet has had a reference yet
+ *           _REMOTE_WRITE, _REMOTE_ATOMIC (accumulates, together with _REMOTE_WRITE); WRITEs of the
+ *           job may always send from here
+ * @pagerefs: references of packets to pages of the region; owned; NULL: there were none (pageref.h)
  * @tces:    range of its TCEs; owned
  * @umem:    pins user pages; owned; NULL: the caller of nhca_job_mem_pages() keeps the pages
  * @owner:   the process that has registered @umem; counted
@@ -116,7 +116,7 @@ struct nhca_job_mem {
  * @job:    the job; the region takes a reference to it
  * @start:  first address
  * @length: bytes, at least 1
- * @access: as in struct nhca_job_mem; _REMOTE_WRITE requires _LOCAL_WRITE
+ * @access: as in struct nhca_job_mem; _REMOTE_WRITE and _REMOTE_ATOMIC require _LOCAL_WRITE
  * Context: process, sleeps.
  * Return: the region, open and with one handle; ERR_PTR: -EINVAL: @length is 0, the range wraps or
  * exceeds the address space, or @access is not as described above; -EDQUOT: the user already has

@@ -513,6 +513,19 @@ bool nhca_rx_mark(const struct nhca_rx *rx, __le32 *mark);
 int nhca_rx_copy(struct nhca_rx *rx, struct nhca_iter *it);
 
 /**
+ * nhca_rx_whole - get contiguous payload, in whole units
+ * @rx:   the packet
+ * @off:  offset in the payload, in bytes; larger offsets must come later
+ * @len:  bytes of payload to return at most; a multiple of @unit, and at least @unit
+ * @unit: bytes of a unit
+ * @buf:  room for a unit that is not contiguous in the skb
+ * @n:    set to the number of bytes: a multiple of @unit, at least @unit
+ * Context: any.
+ * Return: the bytes, in the skb or in @buf; NULL: the skb has fewer bytes.
+ */
+const u8 *nhca_rx_whole(struct nhca_rx *rx, u32 off, u32 len, u32 unit, u8 *buf, u32 *n);
+
+/**
  * nhca_rx_read - copy the payload to kernel memory
  * @rx:  the packet
  * @to:  the destination

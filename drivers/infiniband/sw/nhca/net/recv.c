@@ -396,6 +396,20 @@ int nhca_rx_copy(struct nhca_rx *rx, struct nhca_iter *it)
 	return nhca_rx_copy_at(rx, rx->off, rx->payload, it);
 }
 
+const u8 *nhca_rx_whole(struct nhca_rx *rx, u32 off, u32 len, u32 unit, u8 *buf, u32 *n)
+{
+	const u8 *data;
+
+	NHCA_STUB(nhca_rx_whole, rx, off, len, unit, buf, n);
+	data = nhca_cursor_at(&rx->at, rx->off + off, n);
+	if (data && *n >= unit) {
+		*n = round_down(min(*n, len), unit);
+		return data;
+	}
+	*n = unit;
+	return skb_copy_bits(rx->skb, rx->off + off, buf, unit) ? NULL : buf;
+}
+
 int nhca_rx_read(const struct nhca_rx *rx, void *to, u32 len)
 {
 	return skb_copy_bits(rx->skb, rx->off, to, len);

@@ -58,7 +58,7 @@ int nhca_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id, struct nh
 		err = begin_read(ch, rc, x);
 	else if (wr->flags & NHCA_RCXT_WR_RETRANSMIT)
 		err = nhca_rcxt_begin_again(rc, wr->tid, wr->total, wr->segment);
-	else if (ch->wqe->opcode == NHCA_WR_CH_WRITE)
+	else if (ch->wqe->opcode == NHCA_WR_CH_WRITE || ch->wqe->opcode == NHCA_WR_CH_ACCUMULATE)
 		err = nhca_rcxt_begin_write(pool, rc, wr->tid, wr->total, wr->segment, wr->notify,
 					    cookie);
 	else if (wr->flags & NHCA_RCXT_WR_PROGRAM)
@@ -66,6 +66,8 @@ int nhca_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id, struct nh
 	else
 		err = nhca_rcxt_begin_part(pool, rc, wr->tid, wr->total, wr->segment, wr->notify,
 					   cookie, nhca_zcopy_seq(ch->flow));
+	if (!err && wr->flags & NHCA_RCXT_WR_ORDERED)
+		rc->ordered = true;
 	if (rc)
 		nhca_rcxt_want(rc, err);
 	nhca_begin_unlock(ch, id);

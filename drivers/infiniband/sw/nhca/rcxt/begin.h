@@ -29,11 +29,11 @@ void nhca_begin_unlock(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 
 /**
  * nhca_begin - begin the transfer of the work request in ch->wqe on its local rCxt
- * @ch: the channel; the work request is a write, a part or a read, and was checked
+ * @ch: the channel; the work request is a write, an accumulate, a part or a read, and was checked
  * @id: its local rCxt
  * @x:  part, read: RXETH of the packet that the caller sends; the function fills in the notify of a
  *      packet that answers a half-send read, and the number of the request of a half-receive read.
- *      Write: NULL
+ *      Write, accumulate: NULL
  * Context: the channel's turn.
  * Return: as nhca_rcxt_begin_write(), nhca_rcxt_begin_part(), nhca_rcxt_begin_answer(),
  * nhca_rcxt_begin_again(), nhca_rcxt_begin_read(), nhca_rcxt_begin_ask(), nhca_rcxt_ask_again(),

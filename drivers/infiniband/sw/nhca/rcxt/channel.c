@@ -180,6 +180,7 @@ void nhca_channel_grace(struct nhca_channel *ch)
  * @copies:  a CPU copies payload of a transfer
  * @packets: the send engine makes packets of a transfer
  * @pages:   packets refer to pages of a write (nhca_rcxt.wrote)
+ * @ordered: an ordered accumulate (NHCA_RCXT_WR_ORDERED) was in progress
  *
  * @copies and @packets end with nhca_channel_grace().
  */
@@ -187,6 +188,7 @@ struct channel_left {
 	bool copies;
 	bool packets;
 	bool pages;
+	bool ordered;
 };
 
 /*
@@ -209,6 +211,7 @@ static void channel_end(struct nhca_channel *ch, const struct nhca_rcxt_id *id,
 		left->copies |= !nhca_rcxt_no_copies(rc);
 		left->packets |= rc->wrote || rc->answers;
 		left->pages |= rc->wrote;
+		left->ordered |= rc->ordered;
 	}
 	spin_unlock_bh(lock);
 }
@@ -365,6 +368,9 @@ int nhca_channel_release(struct nhca_channel *ch, const u64 *ids, u32 count)
 		channel_give_back(ch, &id);
 		cond_resched();
 	}
+	/* a work request may wait for the end of an ordered accumulate (ordered.h) */
+	if (left.ordered)
+		nhca_drr_ready(ch, true);
 	/* a recovery may have released rCxts of writes, and has not waited for their packets */
 	if (left.pages || nhca_channel_failed(ch))
 		nhca_zcopy_wait_flow(ch->flow, ch->dev, nhca_uobject_owner(ch->ibqp->pd->uobject));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Checks of the work requests of channels. */
+#include "../wire/element.h"
 #include "check.h"
 
 #define CHECK_FLAGS	(NHCA_SEND_SIGNALED | NHCA_SEND_SOLICITED | NHCA_SEND_INLINE)
@@ -8,6 +9,11 @@
 static_assert((int)NHCA_NOTIFY_INITIATOR == (int)NHCA_RX_NOTIFY_INITIATOR);
 static_assert((int)NHCA_NOTIFY_TARGET == (int)NHCA_RX_NOTIFY_TARGET);
 static_assert(NHCA_FRAME_DATA == NHCA_RX_MAX_PACKET);
+static_assert(NHCA_ACCUMULATE_HEADER == NHCA_RX_OP_LEN);
+static_assert((int)NHCA_ACCUMULATE_SUM == (int)NHCA_ELEM_SUM);
+static_assert((int)NHCA_ACCUMULATE_XOR == (int)NHCA_ELEM_XOR);
+static_assert((int)NHCA_ACCUMULATE_I32 == (int)NHCA_ELEM_I32);
+static_assert((int)NHCA_ACCUMULATE_BF16 == (int)NHCA_ELEM_BF16);
 
 static bool check_packet_ok(const struct nhca_channel *ch, const struct nhca_send_wqe *wqe)
 {
@@ -29,6 +35,7 @@ bool nhca_check_header(const struct nhca_channel *ch, const struct nhca_send_wqe
 	case NHCA_WR_CH_PROBE:
 	case NHCA_WR_CH_FENCE:
 	case NHCA_WR_CH_MOVE:
+	case NHCA_WR_CH_ACCUMULATE:
 		return !wqe->num_sge && !wqe->inline_len && !(wqe->flags & NHCA_SEND_INLINE);
 	case NHCA_WR_CH_PART:
 		return wqe->flags & NHCA_SEND_INLINE && !wqe->num_sge &&
@@ -79,6 +86,7 @@ static bool check_pvo_ok(u64 pvo, u32 len)
 static bool check_has_range(u8 opcode, u8 flags)
 {
 	return opcode == NHCA_WR_CH_WRITE || opcode == NHCA_WR_CH_MOVE ||
+	       opcode == NHCA_WR_CH_ACCUMULATE ||
 	       (opcode == NHCA_WR_CH_READ && flags & NHCA_RCXT_WR_FRAMES);
 }
 
@@ -117,6 +125,8 @@ static bool check_notify_ok(u8 opcode, const struct nhca_rcxt_wr *wr)
 		return !wr->notify;
 	if (wr->notify & ~CHECK_NOTIFY)
 		return false;
+	if (wr->flags & NHCA_RCXT_WR_ORDERED && !(wr->notify & NHCA_NOTIFY_INITIATOR))
+		return false;
 	return (opcode != NHCA_WR_CH_MOVE && opcode != NHCA_WR_CH_PART) ||
 	       wr->notify & NHCA_NOTIFY_INITIATOR;
 }
@@ -137,6 +147,9 @@ static bool check_flags_ok(u8 opcode, u8 flags)
 		return !(flags & ~NHCA_RCXT_WR_RETRANSMIT);
 	case NHCA_WR_CH_PART:
 		return !(flags & ~NHCA_RCXT_WR_PROGRAM);
+	case NHCA_WR_CH_ACCUMULATE:
+		return !flags || flags == NHCA_RCXT_WR_RETRANSMIT ||
+		       flags == NHCA_RCXT_WR_ORDERED;
 	case NHCA_WR_CH_READ:
 		/* an ordinary read has no repeated requests, because the adapter answers it once */
 		if (!(flags & (NHCA_RCXT_WR_FRAMES | NHCA_RCXT_WR_PROGRAM)))
@@ -148,7 +161,21 @@ static bool check_flags_ok(u8 opcode, u8 flags)
 	}
 }
 
-/* Return: the segment that the kernel chooses if the work request in ch->wqe has a segment of 0. */
+/*
+ * Check operation and type of an accumulate, and that its bytes are aligned elements.  A segment of
+ * 0, which the caller replaces, is accepted.
+ */
+static bool check_elements_ok(u8 opcode, const struct nhca_rcxt_wr *wr)
+{
+	u32 size;
+
+	if (opcode != NHCA_WR_CH_ACCUMULATE)
+		return !wr->reserved;
+	size = nhca_element_size(wr->op, wr->type);
+	return size && !((wr->total | wr->segment | wr->remote_pvo) & (size - 1));
+}
+
+/* Return: the segment of ch->wqe if the program lets the kernel choose it. */
 static u32 check_segment(const struct nhca_channel *ch)
 {
 	u32 segment = nhca_channel_segment(ch->dev);
@@ -156,6 +183,9 @@ static u32 check_segment(const struct nhca_channel *ch)
 	/* half-receive write or read: each segment goes into one frame */
 	if (ch->wqe->rcxt[0].flags & NHCA_RCXT_WR_FRAMES)
 		return min(segment, NHCA_RX_MAX_PACKET);
+	/* whole elements of any type */
+	if (ch->wqe->opcode == NHCA_WR_CH_ACCUMULATE)
+		return max(round_down(segment - NHCA_ACCUMULATE_HEADER, 8), NHCA_RCXT_MIN_SEGMENT);
 	return ch->wqe->opcode != NHCA_WR_CH_MOVE ? segment :
 	       max(segment - NHCA_MOVE_HEADER, NHCA_RCXT_MIN_SEGMENT);
 }
@@ -170,7 +200,7 @@ bool nhca_check_rcxt(const struct nhca_channel *ch, u8 opcode, struct nhca_rcxt_
 {
 	bool again = wr->flags & NHCA_RCXT_WR_RETRANSMIT;
 
-	if (wr->reserved || !wr->tid || !check_flags_ok(opcode, wr->flags) ||
+	if (!check_elements_ok(opcode, wr) || !wr->tid || !check_flags_ok(opcode, wr->flags) ||
 	    !check_notify_ok(opcode, wr))
 		return false;
 	if (opcode == NHCA_WR_CH_CANCEL)

@@ -29,6 +29,8 @@
 #define NHCA_CH_WRITES		32
 /* maximum number of work requests of a channel that wait while others pass them */
 #define NHCA_CH_WAITING		8
+/* maximum number of ordered accumulates of a channel that are in progress, to different peers */
+#define NHCA_CH_ORDERED		8
 /*
  * Payload bytes that cost one unit.  The cost of a packet is its payload in these units, rounded
  * up, and at least 1, so that a channel with long packets gets no larger part of the link than a
@@ -128,9 +130,12 @@ enum nhca_drr_state {
  * @zcopy:   nhca_zcopy_seq() after the latest packet: the highest number that a zero-copy
  *           reference of the transfer can have.  A cancel that has begun waits for the release of
  *           the references up to this number
- * @waits:   in nhca_channel.waiting: opcode of the work request; otherwise 0.  While @waits is not
- *           0, only @list, @order, @index, @local, @rx.tid, @cancelling and @zcopy are valid
+ * @waits:   in nhca_channel.waiting: opcode of the work request, of which only @index, @local,
+ *           @qpn, @rx.key, @rx.tid, @cancelling, @zcopy, @ordered and @behind are set; otherwise 0
  * @cancelling: in nhca_channel.waiting: the work request is a cancel that has begun
+ * @ordered: in nhca_channel.waiting: an ordered accumulate (NHCA_RCXT_WR_ORDERED)
+ * @behind:  in nhca_channel.waiting: the ordered accumulate waits for an earlier one, and not for
+ *           its rCxt
  * @status:  write in nhca_channel.ended: status of the completion; otherwise IB_WC_SUCCESS
  * @qpn:     QPN of the peer's channel
  * @rx:      fields of the RXETH that all packets have in common
@@ -159,9 +164,25 @@ struct nhca_sending {
 	u32 zcopy;
 	u8 waits;
 	bool cancelling;
+	bool ordered;
+	bool behind;
 	enum ib_wc_status status;
 	u32 qpn;
 	struct nhca_rxeth rx;
+};
+
+/**
+ * struct nhca_ordered - the latest ordered accumulate of a channel to a peer
+ * @qpn:   QPN of the peer's channel
+ * @key:   lower 32 bits of its key
+ * @local: rCxt of the accumulate
+ * @tid:   tid of the accumulate; 0: the element is not in use
+ */
+struct nhca_ordered {
+	u32 qpn;
+	u32 key;
+	struct nhca_rcxt_id local;
+	u32 tid;
 };
 
 /**
@@ -217,8 +238,8 @@ struct nhca_channel_counts {
  * @waiting: work requests that others pass, in the order of the FIFO: they wait for their rCxts, or
  *           are cancels that have begun (nhca_sending.cancelling)
  * @num_waiting: number of work requests in @waiting, at most NHCA_CH_WAITING
- * @retry:   the element of @waiting whose work request is executed again; NULL: the work request at
- *           @fetched is executed
+ * @ordered: ordered accumulates in progress, at most one for each peer (ordered.h)
+ * @retry:   the element of @waiting whose work request is executed again; NULL: that of @fetched is
  * @free:    unused elements of @writes
  * @writes:  NHCA_CH_WRITES elements for writes and waiting work requests of this channel; owned
  * @order:   writes in @sending and @ended, and @waiting, in the order of the FIFO
@@ -280,6 +301,7 @@ struct nhca_channel {
 	u32 cancel_zcopy;
 	struct list_head waiting;
 	u32 num_waiting;
+	struct nhca_ordered ordered[NHCA_CH_ORDERED];
 	struct nhca_sending *retry;
 	struct list_head free;
 	struct nhca_sending *writes;

@@ -12,6 +12,7 @@
 #include "begin.h"
 #include "cancel.h"
 #include "check.h"
+#include "ordered.h"
 #include "third.h"
 
 /* Advance the consumer index to the oldest work request that is in progress or waits. */
@@ -54,8 +55,8 @@ void nhca_fetch_done(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc
 	/* an unsignaled write that was canceled, or whose rCxt was released, has no completion */
 	bool cancelled = status == IB_WC_WR_FLUSH_ERR && !nhca_channel_failed(ch);
 
-	trace_nhca_wqe_completed(ch->who, NHCA_WR_CH_WRITE, s->wr_id, status, s->rx.total,
-				 s->clock);
+	trace_nhca_wqe_completed(ch->who, s->rx.op ? NHCA_WR_CH_ACCUMULATE : NHCA_WR_CH_WRITE,
+				 s->wr_id, status, s->rx.total, s->clock);
 	list_del(&s->order);
 	list_add(&s->list, &ch->free);
 	fetch_complete(ch, s->wr_id, s->signaled || (status && !cancelled), status, 0, &s->local,
@@ -154,6 +155,10 @@ static void fetch_rxeth(const struct nhca_channel *ch, struct nhca_rxeth *x)
 	x->total = wqe->rcxt[0].total;
 	x->segment = wqe->rcxt[0].segment;
 	x->notify = wqe->rcxt[0].notify;
+	if (wqe->opcode == NHCA_WR_CH_ACCUMULATE) {
+		x->op = wqe->rcxt[0].op;
+		x->type = wqe->rcxt[0].type;
+	}
 }
 
 /* Send a packet that is not payload of a transfer.  Return: as nhca_xmit(). */
@@ -213,20 +218,27 @@ static enum nhca_fetched fetch_packet(struct nhca_channel *ch, struct nhca_av *a
 }
 
 /*
- * Return: true if an earlier work request waits to begin on the rCxt.  Then the caller must not
- * begin a later one, because work requests for one rCxt begin in order.
+ * Find an earlier work request that waits to begin on the rCxt: those for one rCxt begin in order.
+ * A work request that begins no transfer passes one that waits for an ordered accumulate, because
+ * it may be what ends this wait.
+ * Return: the work request, or NULL.
  */
-static bool fetch_behind(const struct nhca_channel *ch, const struct nhca_rcxt_id *id)
+static const struct nhca_sending *fetch_behind(const struct nhca_channel *ch,
+					       const struct nhca_rcxt_id *id)
 {
+	u8 opcode = ch->wqe->opcode;
+	bool pass = opcode == NHCA_WR_CH_CANCEL || opcode == NHCA_WR_CH_PROBE ||
+		    opcode == NHCA_WR_CH_FENCE ||
+		    ch->wqe->rcxt[0].flags & NHCA_RCXT_WR_RETRANSMIT;
 	const struct nhca_sending *s;
 
 	list_for_each_entry(s, &ch->waiting, list) {
 		if (s == ch->retry)
-			return false;
-		if (s->local.index == id->index && !s->cancelling)
-			return true;
+			return NULL;
+		if (s->local.index == id->index && !s->cancelling && !(pass && s->behind))
+			return s;
 	}
-	return false;
+	return NULL;
 }
 
 /*
@@ -253,6 +265,10 @@ static enum nhca_fetched fetch_wait(struct nhca_channel *ch)
 		.waits = wqe->opcode,
 		.cancelling = wqe->opcode == NHCA_WR_CH_CANCEL && nhca_cancel_begun(ch),
 		.zcopy = ch->cancel_zcopy,
+		.ordered = wqe->opcode == NHCA_WR_CH_ACCUMULATE &&
+			   wqe->rcxt[0].flags & NHCA_RCXT_WR_ORDERED,
+		.qpn = wqe->chan.remote_qpn,
+		.rx.key = lower_32_bits(wqe->chan.remote_key),
 		.rx.tid = wqe->rcxt[0].tid,
 	};
 	nhca_cancel_end(ch);
@@ -261,6 +277,23 @@ static enum nhca_fetched fetch_wait(struct nhca_channel *ch)
 	list_add_tail(&s->order, &ch->order);
 	ch->num_waiting++;
 	return NHCA_FETCHED_DONE;
+}
+
+/* Let the ordered accumulate in ch->wqe wait for earlier ones. */
+static enum nhca_fetched fetch_in_order(struct nhca_channel *ch)
+{
+	enum nhca_fetched done;
+
+	if (!ch->retry && nhca_ordered_waiting(ch) >= NHCA_MAX_ORDERED)
+		return fetch_end(ch, IB_WC_LOC_QP_OP_ERR, -EBUSY);
+	if (ch->retry) {
+		ch->retry->behind = true;
+		return NHCA_FETCHED_NONE;
+	}
+	done = fetch_wait(ch);
+	if (done != NHCA_FETCHED_NONE)
+		list_last_entry(&ch->waiting, struct nhca_sending, list)->behind = true;
+	return done;
 }
 
 /* End or defer a work request whose transfer could not begin because of @err. */
@@ -290,9 +323,17 @@ static enum nhca_fetched fetch_write(struct nhca_channel *ch, struct nhca_av *av
 {
 	const struct nhca_send_wqe *wqe = ch->wqe;
 	const struct nhca_rcxt_wr *wr = &wqe->rcxt[0];
+	struct nhca_ordered *o = NULL;
 	struct nhca_sending *s;
 	int err;
 
+	if (wr->flags & NHCA_RCXT_WR_ORDERED) {
+		o = nhca_ordered_may(ch);
+		if (!o)
+			return fetch_in_order(ch);
+		if (ch->retry)
+			ch->retry->behind = false;
+	}
 	s = ch->retry ?: list_first_entry_or_null(&ch->free, struct nhca_sending, list);
 	if (!s)
 		return NHCA_FETCHED_NONE;
@@ -303,6 +344,8 @@ static enum nhca_fetched fetch_write(struct nhca_channel *ch, struct nhca_av *av
 		nhca_av_put(av);
 		return fetch_late(ch, err);
 	}
+	if (o)
+		nhca_ordered_set(ch, o);
 	fetch_trace(ch);
 	*s = (struct nhca_sending) {
 		.list = s->list,
@@ -494,20 +537,33 @@ static bool fetch_flush_cancel(struct nhca_channel *ch, const struct nhca_rcxt_i
 	return true;
 }
 
+/* Return: true if packets of the work request are too long for the MTU, which may have changed. */
+static bool fetch_too_long(const struct nhca_channel *ch)
+{
+	const struct nhca_rcxt_wr *wr = &ch->wqe->rcxt[0];
+	u32 more = ch->wqe->opcode == NHCA_WR_CH_ACCUMULATE ? NHCA_ACCUMULATE_HEADER : 0;
+
+	return (ch->wqe->opcode != NHCA_WR_CH_MOVE &&
+		wr->segment + more > nhca_channel_segment(ch->dev)) ||
+	       nhca_check_too_short(ch, wr);
+}
+
 static enum nhca_fetched fetch_execute(struct nhca_channel *ch)
 {
+	const struct nhca_sending *before = NULL;
 	struct nhca_send_wqe *wqe = ch->wqe;
 	struct nhca_rcxt_id id = nhca_rcxt_id_of(wqe->chan.local_rcxt);
 	struct nhca_av *av;
 
 	if (wqe->opcode != NHCA_WR_CH_PACKET && !nhca_check_rcxt(ch, wqe->opcode, &wqe->rcxt[0]))
 		return fetch_fail(ch, IB_WC_LOC_QP_OP_ERR, NHCA_CH_ERR_WQE);
-	/*
-	 * An earlier work request waits for the rCxt.  A cancel moves to ch->waiting, so that work
-	 * requests for other rCxts pass it.  Any other work request stays in the FIFO, because the
-	 * list has room for NHCA_CH_WAITING only.
-	 */
-	if (wqe->opcode != NHCA_WR_CH_PACKET && fetch_behind(ch, &id))
+	if (wqe->opcode != NHCA_WR_CH_PACKET)
+		before = fetch_behind(ch, &id);
+	/* what ends the wait of @before may come only after this work request */
+	if (before && before->behind && !ch->retry)
+		return fetch_end(ch, IB_WC_LOC_QP_OP_ERR, -EBUSY);
+	/* one work request that waits for an rCxt is enough, but nothing may wait for its cancel */
+	if (before)
 		return wqe->opcode == NHCA_WR_CH_CANCEL ? fetch_wait(ch) : NHCA_FETCHED_NONE;
 	if (wqe->opcode == NHCA_WR_CH_CANCEL)
 		return fetch_cancel(ch, &id);
@@ -518,14 +574,11 @@ static enum nhca_fetched fetch_execute(struct nhca_channel *ch)
 		return fetch_packet(ch, av);
 	if (wqe->opcode == NHCA_WR_CH_PROBE || wqe->opcode == NHCA_WR_CH_FENCE)
 		return fetch_ask(ch, av, &id);
-	/* the netdev's MTU may have changed since the program queried the segment */
-	if ((wqe->opcode != NHCA_WR_CH_MOVE &&
-	     wqe->rcxt[0].segment > nhca_channel_segment(ch->dev)) ||
-	    nhca_check_too_short(ch, &wqe->rcxt[0]))
+	if (fetch_too_long(ch))
 		return fetch_end(ch, IB_WC_LOC_LEN_ERR, -EMSGSIZE);
 	if (wqe->opcode == NHCA_WR_CH_MOVE)
 		return fetch_move(ch, av, &id);
-	if (wqe->opcode == NHCA_WR_CH_WRITE)
+	if (wqe->opcode == NHCA_WR_CH_WRITE || wqe->opcode == NHCA_WR_CH_ACCUMULATE)
 		return fetch_write(ch, av, &id);
 	if (wqe->opcode == NHCA_WR_CH_PART)
 		return fetch_part(ch, av, &id);

@@ -140,7 +140,7 @@ void nhca_notice_rx(struct nhca_channel *ch, const struct nhca_rx *rx)
 	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &x->rcxt);
 	enum nhca_rcxt_verdict verdict = NHCA_RCXT_ACCEPT;
 	enum nhca_rcxt_lookup lookup;
-	bool answered = false, moved = false, written = false;
+	bool answered = false, moved = false, written = false, ordered = false;
 	struct nhca_rcxt *rc;
 	struct nhca_cqe cqe;
 
@@ -150,6 +150,7 @@ void nhca_notice_rx(struct nhca_channel *ch, const struct nhca_rx *rx)
 		answered = rc->state == NHCA_RCXT_ANSWERED;
 		moved = rc->state == NHCA_RCXT_MOVING;
 		verdict = nhca_rcxt_notice(rc, x);
+		ordered = rc->ordered && (!verdict || verdict == NHCA_RCXT_LATER);
 	}
 	if (!lookup && !verdict && !answered) {
 		/* a manager sends no payload, so no packet refers to pages of the program */
@@ -157,6 +158,9 @@ void nhca_notice_rx(struct nhca_channel *ch, const struct nhca_rx *rx)
 		notice_cqe(&cqe, rc, &x->rcxt, moved ? NHCA_WC_CH_MOVE : NHCA_WC_CH_WRITE);
 	}
 	spin_unlock(lock);
+	/* the next ordered accumulate may begin */
+	if (ordered)
+		nhca_drr_ready(ch, true);
 	/* the send engine still sends packets of the transfer; send_over() will use the notice */
 	if (verdict == NHCA_RCXT_LATER)
 		return;

@@ -114,6 +114,8 @@ enum nhca_rcxt_state {
  * @program: half-send read: READING: the program of the peer sends the payload; ANSWERED: the
  *           program of the rCxt's own channel sends it by work requests
  * @own_write: the transfer with @tid is a write that the channel has begun
+ * @ordered: the transfer with @tid is an ordered accumulate of the channel (NHCA_RCXT_WR_ORDERED),
+ *           and no status has said that it is complete
  * @uid:     user against whose limits the rCxt counts, or NHCA_RCXT_NO_USER
  * @pvo:     READING, RECEIVING: destination of the transfer's first byte; FORWARDING, FORWARDED;
  *           half-receive read: ANSWERING, ANSWERED: source of the transfer's first byte
@@ -130,6 +132,8 @@ enum nhca_rcxt_state {
  * @noticed_by: write, third-party transfer: QPN of the channel that sent the notice; valid if
  *           @noticed is set
  * @cookie:  wr_id of the work request, if the rCxt's own channel began the transfer
+ * @op:      RECEIVING: enum nhca_element_op of the transfer; NHCA_ELEM_NONE: it is no accumulate
+ * @type:    RECEIVING, accumulate: enum nhca_element_type of the transfer; otherwise 0
  *
  * The rCxt's lock (nhca_rcxt_lock()) protects all fields but @next and @prev.
  */
@@ -159,6 +163,7 @@ struct nhca_rcxt {
 	u8 half:1;
 	u8 program:1;
 	u8 own_write:1;
+	u8 ordered:1;
 	u32 uid;
 	union {
 		u64 pvo;
@@ -176,7 +181,13 @@ struct nhca_rcxt {
 		u32 parts;
 		u32 noticed_by;
 	};
-	u64 cookie;
+	union {
+		u64 cookie;
+		struct {
+			u8 op;
+			u8 type;
+		};
+	};
 };
 
 static_assert(sizeof(struct nhca_rcxt) <= 64);

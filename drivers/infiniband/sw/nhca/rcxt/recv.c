@@ -9,6 +9,7 @@
  * address, the drop is counted and traced.
  */
 #include "../memory/memcg.h"
+#include "accumulate.h"
 #include "notice.h"
 #include "third.h"
 #include "../observe/inject.h"
@@ -222,9 +223,24 @@ static struct nhca_rcxt *recv_accept(struct nhca_channel *ch, const struct nhca_
 	return nhca_recv_refused(ch, x, lookup, verdict) ? NULL : rc;
 }
 
-static void recv_payload(struct nhca_channel *ch, struct nhca_rx *rx, bool read)
+/*
+ * Place the payload of a packet, and of the @run packets that follow it in the batch.
+ * Return: as recv_place().
+ */
+static enum nhca_channel_counter recv_place_run(struct nhca_channel *ch, struct nhca_rx *rx,
+						u32 run, bool read)
 {
 	int access = read ? IB_ACCESS_LOCAL_WRITE : IB_ACCESS_REMOTE_WRITE;
+	enum nhca_channel_counter why;
+
+	if (rx->hdr.rx.op)
+		return nhca_accumulate(ch, rx, run);
+	why = recv_place(ch, rx, run, access);
+	return why != NHCA_CH_COUNTERS && run ? recv_place_each(ch, rx, run, access) : why;
+}
+
+static void recv_payload(struct nhca_channel *ch, struct nhca_rx *rx, bool read)
+{
 	const struct nhca_rxeth *x = &rx->hdr.rx;
 	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &x->rcxt);
 	enum nhca_channel_counter why;
@@ -237,9 +253,7 @@ static void recv_payload(struct nhca_channel *ch, struct nhca_rx *rx, bool read)
 	if (!rc)
 		return;
 
-	why = recv_place(ch, rx, run, access);
-	if (why != NHCA_CH_COUNTERS && run)
-		why = recv_place_each(ch, rx, run, access);
+	why = recv_place_run(ch, rx, run, read);
 	run = rx->index - first;
 	if (run) {
 		recv_came(ch, rx, run);
@@ -461,12 +475,20 @@ static void recv_status(struct nhca_channel *ch, struct nhca_rx *rx)
 	enum nhca_rcxt_verdict verdict = NHCA_RCXT_ACCEPT;
 	enum nhca_rcxt_lookup lookup;
 	struct nhca_rcxt *rc;
+	bool ordered = false;
 
 	spin_lock(lock);
 	lookup = nhca_rcxt_find(&ch->rd->pool, ch->qpn, &x->rcxt, &rc);
 	if (!lookup && nhca_notice_early(ch, rc, x))
 		verdict = NHCA_RCXT_BUSY;
+	if (!lookup && !verdict && x->status == NHCA_RX_ST_DONE && nhca_rcxt_in_order(rc, x->tid)) {
+		ordered = true;
+		rc->ordered = false;
+	}
 	spin_unlock(lock);
+	/* the status replaces a notice that was lost: the next ordered accumulate may begin */
+	if (ordered)
+		nhca_drr_ready(ch, true);
 	if (!nhca_recv_refused(ch, x, lookup, verdict))
 		recv_fifo(ch, rx);
 }
@@ -535,6 +557,7 @@ void nhca_channel_rx(struct nhca_rx *rx)
 		recv_fifo(ch, rx);
 		break;
 	case NHCA_RX_WRITE:
+	case NHCA_RX_ACCUMULATE:
 		recv_payload(ch, rx, false);
 		break;
 	case NHCA_RX_READ_DATA:

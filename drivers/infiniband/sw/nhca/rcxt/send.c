@@ -144,6 +144,8 @@ static u8 send_opcode(const struct nhca_sending *s)
 		return NHCA_RX_THIRD_WRITE;
 	if (s->answer)
 		return s->half ? NHCA_RX_FRAMES_DATA : NHCA_RX_READ_DATA;
+	if (s->rx.op)
+		return NHCA_RX_ACCUMULATE;
 	return s->half ? NHCA_RX_HALF_WRITE : NHCA_RX_WRITE;
 }
 

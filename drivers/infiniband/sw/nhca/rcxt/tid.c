@@ -76,6 +76,7 @@ void nhca_rcxt_start(struct nhca_rcxt *rc, enum nhca_rcxt_state state, u32 tid, 
 	rc->noticed = false;
 	rc->half = false;
 	rc->program = false;
+	rc->ordered = false;
 	rc->own_write = state == NHCA_RCXT_SENDING || state == NHCA_RCXT_WAITING;
 }
 
@@ -130,6 +131,7 @@ static enum nhca_rcxt_verdict payload_equal(const struct nhca_rcxt *rc, const st
 	if (rc->state != (read ? NHCA_RCXT_READING : NHCA_RCXT_RECEIVING) ||
 	    (!read && (x->notify ^ rc->notify) & NHCA_RX_NOTIFY_THIRD) || x->half != rc->half ||
 	    (!rc->half && x->pvo - x->offset != rc->pvo) ||
+	    (!read && (x->op != rc->op || x->type != rc->type)) ||
 	    !nhca_rcxt_sizes_agree(rc, x->total, x->segment))
 		return NHCA_RCXT_MISMATCH;
 	/* a packet that gets no frame may come again and again, so the wait might not end */
@@ -159,6 +161,8 @@ static enum nhca_rcxt_verdict payload_higher(struct nhca_rcxt_pool *pool, struct
 	if (!begin_receive(pool, rc, NHCA_RCXT_RECEIVING, x->tid, x->total, x->segment, x->notify,
 			   x->pvo - x->offset, x->half))
 		return NHCA_RCXT_NO_MAP;
+	rc->op = x->op;
+	rc->type = x->type;
 	return NHCA_RCXT_ACCEPT;
 }
 

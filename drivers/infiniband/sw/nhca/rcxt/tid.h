@@ -20,8 +20,8 @@
  * that breaks the rule.  A peer's write ends no transfer in progress that the rCxt's own channel
  * began, and no read or third-party request that the rCxt answers (BUSY).  Payload of a read is
  * accepted only for a read of the rCxt's own channel that has begun (UNSOLICITED).  All packets of
- * a tid must have the same sizes, and the same place: the PVO of the transfer's first byte
- * (MISMATCH).
+ * a tid must have the same sizes, the same place (the PVO of the transfer's first byte), and, in an
+ * accumulate, the same operation and type (MISMATCH).
  *
  * The functions use no skb, no socket and no lock.  The caller holds the rCxt's lock during each
  * call, and releases the lock to copy payload.  A bitmap that does not fit into the rCxt has at
@@ -76,8 +76,8 @@ enum nhca_rcxt_verdict {
  * @pool: the pool of @rc
  * @rc:   the rCxt that the packet names
  * @x:    RXETH of the packet
- * @read: true: NHCA_RX_READ_DATA or NHCA_RX_FRAMES_DATA; false: NHCA_RX_WRITE, NHCA_RX_THIRD_WRITE
- *        or NHCA_RX_HALF_WRITE
+ * @read: true: NHCA_RX_READ_DATA or NHCA_RX_FRAMES_DATA; false: NHCA_RX_WRITE, NHCA_RX_THIRD_WRITE,
+ *        NHCA_RX_ACCUMULATE or NHCA_RX_HALF_WRITE
  * Context: any, rCxt's lock.
  * Return: enum nhca_rcxt_verdict.  ACCEPT: the packet's bit is set and the copy is counted, so the
  * caller must call nhca_rcxt_copied(), even if the copy fails.  If the program will not get the
@@ -524,6 +524,20 @@ int nhca_rcxt_cancel(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 tid)
 static inline bool nhca_rcxt_no_copies(const struct nhca_rcxt *rc)
 {
 	return !rc->copies;
+}
+
+/**
+ * nhca_rcxt_in_order - check whether an ordered accumulate of the channel is in progress
+ * @rc:  the rCxt
+ * @tid: tid of the accumulate
+ * Context: any, rCxt's lock.
+ * Return: true if it is; false: the peer has said that it is complete, or it was canceled or
+ * replaced.
+ */
+static inline bool nhca_rcxt_in_order(const struct nhca_rcxt *rc, u32 tid)
+{
+	return rc->tid == tid && rc->ordered && !rc->noticed &&
+	       (rc->state == NHCA_RCXT_SENDING || rc->state == NHCA_RCXT_WAITING);
 }
 
 /**

@@ -358,7 +358,7 @@ static struct sk_buff *pair_skb(struct kunit *test, const struct pair_packet *pk
 	const u32 hdr_len = nhca_opinfo(pk->hdr.opcode)->hdr_len;
 	const u32 outer = sizeof(struct iphdr) + sizeof(struct udphdr);
 	u32 len = hdr_len + ALIGN(pk->payload, 4) + NHCA_ICRC_LEN, i;
-	struct sk_buff *skb = alloc_skb(outer + pk->count * len, GFP_KERNEL);
+	struct sk_buff *skb = alloc_skb(outer + pk->count * len, GFP_ATOMIC);
 	struct iphdr *iph;
 
 	KUNIT_ASSERT_NOT_NULL(test, skb);

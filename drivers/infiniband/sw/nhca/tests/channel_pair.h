@@ -295,6 +295,8 @@ struct nhca_rcxt *chan_rcxt(struct chan *c, u32 i);
  * pair_rx - let the destination receive a packet, which stays on the wire
  * @test: the test
  * @pk:   the packet; the test may have changed it
+ *
+ * A test may call this function also while the driver receives a packet, to act as another CPU.
  */
 void pair_rx(struct kunit *test, struct pair_packet *pk);
 

@@ -51,7 +51,7 @@ struct row {
 static const struct row malformed[] = {
 	{ "opcode of a QP", NHCA_WR_RDMA_WRITE },
 	{ "opcode below", NHCA_WR_CH_PACKET - 1 },
-	{ "opcode above", NHCA_WR_CH_PART + 1 },
+	{ "opcode above", NHCA_WR_CH_ACCUMULATE + 1 },
 	{ "flags", NHCA_WR_CH_WRITE, { SET2(flags, NHCA_SEND_FENCE) } },
 	{ "flags", NHCA_WR_CH_PACKET, { SET2(flags, BIT(15)) } },
 	{ "XRC", NHCA_WR_CH_WRITE, { SET4(xrc_srqn, 1) } },

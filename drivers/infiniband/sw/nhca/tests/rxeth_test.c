@@ -7,6 +7,7 @@
 #include <kunit/test.h>
 #include <linux/prandom.h>
 #include "../wire/bth.h"
+#include "../wire/element.h"
 
 /* Written by hand from the figure in Documentation/rcxt.rst. No two fields have the same value. */
 static const u8 rxeth_bytes[NHCA_RXETH_LEN + 16] = {
@@ -286,10 +287,24 @@ static void rxeth_other_lengths(struct kunit *test)
 	x.segment = 1024;
 	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_READ_REQUEST, 0));
 
-	/*
-	 * half-receive READ requests: the part consists of whole packets, and each packet fits into
-	 * a frame (1984 bytes)
-	 */
+	/* accumulates: whole aligned elements, of a type that has the operation */
+	x = (struct nhca_rxeth) {
+		.total = 2064, .segment = 1024, .length = 1024, .pvo = 1 << 13,
+		.op = NHCA_ELEM_SUM, .type = NHCA_ELEM_F64,
+	};
+	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_ACCUMULATE, 1024));
+	x.op = NHCA_ELEM_XOR;
+	KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_ACCUMULATE, 1024));
+	x.type = NHCA_ELEM_U64;
+	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_ACCUMULATE, 1024));
+	x.total -= 4;
+	KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_ACCUMULATE, 1024));
+	x.type = NHCA_ELEM_U32;
+	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_ACCUMULATE, 1024));
+	x.pvo += 2;
+	KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_ACCUMULATE, 1024));
+
+	/* half-receive read requests: whole packets, which fit into frames */
 	x = (struct nhca_rxeth) { .total = 2148, .segment = 1024, .part = 2148 };
 	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_FRAMES_REQUEST, 0));
 	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_FRAMES_CHALLENGE, 0));
@@ -349,6 +364,7 @@ static void rxeth_answers_are_short(struct kunit *test)
 		{ NHCA_RX_PROBE_CHALLENGE, NHCA_RX_PROBE },
 		{ NHCA_RX_THIRD_WRITE, NHCA_RX_NOTICE },
 		{ NHCA_RX_HALF_WRITE, NHCA_RX_NOTICE },
+		{ NHCA_RX_ACCUMULATE, NHCA_RX_NOTICE },
 		{ NHCA_RX_THIRD_REQUEST, NHCA_RX_THIRD_CHALLENGE },
 		{ NHCA_RX_THIRD_REQUEST, NHCA_RX_STATUS },
 		{ NHCA_RX_THIRD_CHALLENGE, NHCA_RX_THIRD_REQUEST },

@@ -95,6 +95,7 @@ static const struct spec_row spec_rows[] = {
 	{ 0xc7, "O", "XY" },
 	{ 0xc8, "O", "XYZGH" },
 	{ 0xc9, "Op", "XG" },
+	{ 0xcb, "Op", "XE" },
 	{ 0xcc, "Op", "X" },
 	{ 0xcd, "O", "XYZ" },
 	{ 0xce, "O", "XYZ" },
@@ -159,7 +160,7 @@ static unsigned int row_len(const struct spec_row *row)
 	       4 * row_has(row, 'V') + 4 * row_has(row, 'F') +
 	       4 * row_has(row, 'S') + 16 * row_has(row, 'C') + 64 * row_has(row, 'X') +
 	       8 * row_has(row, 'Y') + 8 * row_has(row, 'Z') + 16 * row_has(row, 'G') +
-	       24 * row_has(row, 'H');
+	       24 * row_has(row, 'H') + 4 * row_has(row, 'E');
 }
 
 /* The flags and the header length of each opcode agree with the table in letters. */
@@ -208,6 +209,12 @@ static void fit_rxeth(struct nhca_hdr *h, unsigned int payload)
 	/* 0xcc and 0xcf are payload for frames, in which the PVO must be the offset: here 0 */
 	if (h->opcode == 0xcc || h->opcode == 0xcf)
 		h->rx.pvo = 0;
+	/* a sum of aligned bf16 */
+	if (h->opcode == 0xcb) {
+		h->rx.op = 1;
+		h->rx.type = 7;
+		h->rx.pvo &= ~1ull;
+	}
 }
 
 static void random_hdr(struct rnd_state *rnd, struct nhca_hdr *h, u8 opcode)
@@ -222,7 +229,8 @@ static void random_hdr(struct rnd_state *rnd, struct nhca_hdr *h, u8 opcode)
 	h->rx.half = opcode == 0xcc || opcode == 0xcf;
 	h->fecn = prandom_u32_state(rnd) & 1;
 	h->becn = prandom_u32_state(rnd) & 1;
-	h->pad &= 3;
+	/* an element of an accumulate has at least 2 bytes */
+	h->pad &= opcode == 0xcb ? 2 : 3;
 	h->caps &= 0x3f;
 	h->qpn &= 0xffffff;
 	h->psn &= 0xffffff;
@@ -575,13 +583,16 @@ static void wire_room_for_pad_and_icrc(struct kunit *test)
 			for (behind = 0; behind < 40; behind++) {
 				bool fits = payload ? behind >= pad + 4 && behind % 4 == 0 :
 						      behind == 4 && !pad;
+				/* an element of an accumulate has at least 2 bytes */
+				bool whole = in.opcode != 0xcb || pad % 2 == 0;
 				enum nhca_decode_err err;
 
 				fit_rxeth(&in, fits ? behind - 4 - pad : 0);
 				len = nhca_hdr_encode(&in, p);
 				err = nhca_hdr_decode(&out, p, len, len + behind);
 				KUNIT_EXPECT_EQ_MSG(test, err,
-						    fits ? NHCA_DECODE_OK : NHCA_DECODE_LENGTH,
+						    fits && whole ? NHCA_DECODE_OK :
+								    NHCA_DECODE_LENGTH,
 						    "opcode %#x, pad %u, %u bytes after headers",
 						    in.opcode, pad, behind);
 				if (err == NHCA_DECODE_OK)

@@ -52,7 +52,7 @@ static int UVERBS_HANDLER(NHCA_METHOD_JOB_MEM_REG)(struct uverbs_attr_bundle *at
 		return err;
 	err = uverbs_get_flags32(&access, attrs, NHCA_ATTR_JOB_MEM_REG_ACCESS,
 				 IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ |
-				 IB_ACCESS_REMOTE_WRITE);
+				 IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC);
 	if (err)
 		return err;
 	job = job_of(attrs, NHCA_ATTR_JOB_MEM_REG_JOB);

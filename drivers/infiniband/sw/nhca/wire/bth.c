@@ -176,6 +176,7 @@ const struct nhca_opinfo nhca_opcodes[256] = {
 	RX_ROW(FENCE, "Fence", 0, NHCA_RX_TOKEN_LEN),
 	RX_ROW(THIRD_REQUEST, "Third-party Request", 0, NHCA_RX_THIRD_LEN),
 	RX_ROW(THIRD_WRITE, "Third-party WRITE", NHCA_OPF_PAYLOAD, NHCA_RX_GID_LEN),
+	RX_ROW(ACCUMULATE, "Accumulate", NHCA_OPF_PAYLOAD, NHCA_RX_OP_LEN),
 	RX_ROW(HALF_WRITE, "Half-receive WRITE", NHCA_OPF_PAYLOAD, 0),
 	RX_ROW(HALF_REQUEST, "Half-send READ Request", 0, NHCA_RX_READ_LEN),
 	RX_ROW(FRAMES_REQUEST, "Half-receive READ Request", 0, NHCA_RX_FRAMES_LEN),

@@ -4,6 +4,7 @@
  */
 #include <linux/string.h>
 #include "compat.h"
+#include "element.h"
 #include "rcxt.h"
 
 /* byte 40, from the highest bit: version (4 bits), RXETH_THIRD, RXETH_AGAIN, NHCA_RX_NOTIFY_MASK */
@@ -87,6 +88,11 @@ void nhca_rxeth_decode(struct nhca_rxeth *x, u8 opcode, const u8 *p)
 	case NHCA_RX_THIRD_WRITE:
 		memcpy(x->gid, p, NHCA_RX_GID_LEN);
 		break;
+	case NHCA_RX_ACCUMULATE:
+		/* bytes 2 and 3 are reserved */
+		x->op = p[0];
+		x->type = p[1];
+		break;
 	case NHCA_RX_READ_REQUEST:
 	case NHCA_RX_HALF_REQUEST:
 	case NHCA_RX_READ_CHALLENGE:
@@ -140,6 +146,11 @@ unsigned int nhca_rxeth_encode(const struct nhca_rxeth *x, u8 opcode, u8 *p)
 	case NHCA_RX_THIRD_WRITE:
 		memcpy(p, x->gid, NHCA_RX_GID_LEN);
 		return NHCA_RXETH_LEN + NHCA_RX_GID_LEN;
+	case NHCA_RX_ACCUMULATE:
+		memset(p, 0, NHCA_RX_OP_LEN);
+		p[0] = x->op;
+		p[1] = x->type;
+		return NHCA_RXETH_LEN + NHCA_RX_OP_LEN;
 	case NHCA_RX_READ_REQUEST:
 	case NHCA_RX_HALF_REQUEST:
 	case NHCA_RX_READ_CHALLENGE:
@@ -201,6 +212,14 @@ static bool part_ok(const struct nhca_rxeth *x)
 	return x->part == left || (x->part && x->part < left && !(x->part % x->segment));
 }
 
+/* Return: true if the transfer consists of aligned elements, and its packets of whole elements. */
+static bool elements_ok(const struct nhca_rxeth *x)
+{
+	u32 size = nhca_element_size(x->op, x->type);
+
+	return size && !((x->total | x->segment | x->pvo) & (size - 1));
+}
+
 bool nhca_rxeth_fits(const struct nhca_rxeth *x, u8 opcode, unsigned int payload)
 {
 	u32 left;
@@ -216,6 +235,9 @@ bool nhca_rxeth_fits(const struct nhca_rxeth *x, u8 opcode, unsigned int payload
 	case NHCA_RX_WRITE:
 	case NHCA_RX_READ_DATA:
 		return x->length == nhca_rcxt_packet_len(x->total, x->segment, x->offset);
+	case NHCA_RX_ACCUMULATE:
+		return elements_ok(x) &&
+		       x->length == nhca_rcxt_packet_len(x->total, x->segment, x->offset);
 	case NHCA_RX_HALF_WRITE:
 	case NHCA_RX_FRAMES_DATA:
 		return x->segment <= NHCA_RX_MAX_PACKET && x->pvo == x->offset &&

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Payload of accumulates, which is combined with elements in memory.  Private to rcxt/ and its
+ * tests.
+ *
+ * Each packet is applied exactly once: its bit in the rCxt was set before (nhca_rcxt_payload()), and
+ * no bit is cleared while the rCxt has this tid.  Each packet is applied as a whole or not at all:
+ * all its bytes in memory are found before the first element changes.
+ */
+#ifndef NHCA_RCXT_ACCUMULATE_H
+#define NHCA_RCXT_ACCUMULATE_H
+
+#include "engine.h"
+
+/* the rights that memory needs: elements are read, changed and written */
+#define NHCA_ACCUMULATE_ACCESS	(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC)
+
+/**
+ * nhca_accumulate_lock - find the lock of elements in memory
+ * @addr: any byte of the page of the elements, in the direct map
+ * Context: any.
+ * Return: the lock, which the CPU that applies a packet to the page holds.
+ */
+spinlock_t *nhca_accumulate_lock(const void *addr);
+
+/**
+ * nhca_accumulate - combine the payload of packets with the elements that their PVOs name
+ * @ch:  the channel
+ * @rx:  the first packet; on return the last packet that was applied, or the packet that memory
+ *       protection refused
+ * @run: number of packets that follow @rx in the batch
+ *
+ * Other CPUs may apply packets to the same elements at the same time: each element is changed under
+ * a lock.  The operation is not atomic with respect to stores of programs and to atomics of QPs.
+ * Context: softirq, RCU read side, no lock held; not in a live section.
+ * Return: NHCA_CH_COUNTERS on success; otherwise the counter for the packet that was refused, of
+ * which no element was changed.
+ */
+enum nhca_channel_counter nhca_accumulate(struct nhca_channel *ch, struct nhca_rx *rx, u32 run);
+
+#endif /* NHCA_RCXT_ACCUMULATE_H */

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0
+/* KUnit: ordered accumulates begin one after another, and their waits always end. */
+#include "accumulate_fixture.h"
+
+/* Post an ordered accumulate of one word on rCxt @rcxt of both ends. */
+static void ordered(struct chan *a, u32 rcxt, u32 tid)
+{
+	struct nhca_rcxt_wr *wr = acc(a, SUM, U64, tid, 8, 0);
+	struct nhca_send_wqe *wqe = container_of(wr, struct nhca_send_wqe, rcxt[0]);
+
+	wqe->chan.local_rcxt = a->ids[rcxt];
+	wqe->chan.remote_rcxt = a->peer->ids[rcxt];
+	wr->flags = NHCA_RCXT_WR_ORDERED;
+	chan_bell(a);
+}
+
+/* Post a cancel for rCxt @rcxt. */
+static void post_cancel(struct chan *a, u32 rcxt, u32 tid)
+{
+	struct nhca_send_wqe *wqe = chan_wqe(a, NHCA_WR_CH_CANCEL);
+
+	wqe->flags = 0;
+	wqe->chan.local_rcxt = a->ids[rcxt];
+	wqe->rcxt[0].tid = tid;
+	chan_bell(a);
+}
+
+/* Deliver the packets of the accumulate on the wire, and the notice. */
+static void one_more(struct kunit *test, u32 sum)
+{
+	struct pair *p = test->priv;
+
+	KUNIT_EXPECT_EQ(test, pair_count(test, 0), 1);
+	pair_first(test, NHCA_RX_ACCUMULATE);
+	pair_deliver(test);
+	KUNIT_EXPECT_EQ(test, words(&p->end[1], 0)[0], sum);
+	pair_first(test, NHCA_RX_NOTICE);
+	pair_deliver(test);
+}
+
+/* Each of them begins when the notice of the one before has come; others pass them. */
+static void order_begins(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct chan *a = p->end[0].chan;
+	struct nhca_send_wqe *wqe;
+	u32 i;
+
+	set_words(a->end, 1, 1);
+	for (i = 0; i < 3; i++)
+		ordered(a, i, 1);
+	KUNIT_EXPECT_EQ(test, pair_count(test, 0), 1);
+	/* an accumulate that is not ordered does not wait */
+	wqe = container_of(acc(a, SUM, U64, 1, 8, 8), struct nhca_send_wqe, rcxt[0]);
+	wqe->chan.local_rcxt = a->ids[3];
+	wqe->chan.remote_rcxt = a->peer->ids[3];
+	chan_bell(a);
+	KUNIT_EXPECT_EQ(test, pair_count(test, 0), 2);
+	pair_drop(list_last_entry(&p->wire, struct pair_packet, list));
+
+	for (i = 0; i < 3; i++)
+		one_more(test, i + 1);
+	for (i = 0; i < 3; i++) {
+		chan_expect(test, a, NHCA_WC_CH_WRITE, IB_WC_SUCCESS);
+		chan_expect(test, a->peer, NHCA_WC_CH_REMOTE_WRITE, IB_WC_SUCCESS);
+	}
+	KUNIT_EXPECT_TRUE(test, chan_idle(a) && list_empty(&p->wire));
+}
+
+/* A retransmission passes those that wait, also on their rCxt, and so does a probe. */
+static void order_retransmit(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct chan *a = p->end[0].chan;
+
+	set_words(a->end, 1, 1);
+	ordered(a, 0, 1);
+	pair_drop(pair_first(test, NHCA_RX_ACCUMULATE));
+	ordered(a, 0, 2);
+	ordered(a, 1, 1);
+	KUNIT_EXPECT_TRUE(test, list_empty(&p->wire));
+	acc(a, SUM, U64, 1, 8, 0)->flags = NHCA_RCXT_WR_RETRANSMIT;
+	chan_bell(a);
+	one_more(test, 1);
+	one_more(test, 2);
+	one_more(test, 3);
+}
+
+/* If the notice is lost, the status that replaces it ends the wait. */
+static void order_status(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct chan *a = p->end[0].chan;
+	struct nhca_send_wqe *wqe;
+
+	set_words(a->end, 1, 1);
+	ordered(a, 0, 1);
+	ordered(a, 0, 2);
+	pair_deliver(test);
+	pair_drop(pair_first(test, NHCA_RX_NOTICE));
+	KUNIT_EXPECT_TRUE(test, list_empty(&p->wire));
+	wqe = chan_wqe(a, NHCA_WR_CH_PROBE);
+	wqe->flags = 0;
+	wqe->rcxt[0].total = 8;
+	chan_bell(a);
+	pair_first(test, NHCA_RX_PROBE);
+	pair_deliver(test);
+	pair_first(test, NHCA_RX_STATUS);
+	pair_deliver(test);
+	one_more(test, 2);
+}
+
+/* A cancel ends the wait, also if it is for the rCxt of one that waits. */
+static void order_cancel(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct chan *a = p->end[0].chan;
+	struct nhca_cqe cqe;
+
+	set_words(a->end, 1, 1);
+	ordered(a, 0, 1);
+	pair_drop(pair_first(test, NHCA_RX_ACCUMULATE));
+	ordered(a, 0, 2);
+	ordered(a, 1, 1);
+	post_cancel(a, 0, 1);
+	one_more(test, 1);
+	one_more(test, 2);
+
+	/* cancel one that waits: it ends in error, and the next one begins */
+	ordered(a, 0, 3);
+	pair_drop(pair_first(test, NHCA_RX_ACCUMULATE));
+	ordered(a, 1, 2);
+	ordered(a, 2, 1);
+	while (chan_poll(a, false, &cqe))
+		KUNIT_EXPECT_EQ(test, cqe.status, IB_WC_SUCCESS);
+	post_cancel(a, 1, 2);
+	KUNIT_EXPECT_TRUE(test, list_empty(&p->wire));
+	post_cancel(a, 0, 3);
+	cqe = chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_LOC_QP_OP_ERR);
+	KUNIT_EXPECT_EQ(test, cqe.vendor_err, EINVAL);
+	one_more(test, 3);
+}
+
+/* The release of the rCxt ends the wait. */
+static void order_release(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct chan *a = p->end[0].chan;
+
+	set_words(a->end, 1, 1);
+	ordered(a, 0, 1);
+	pair_drop(pair_first(test, NHCA_RX_ACCUMULATE));
+	ordered(a, 1, 1);
+	KUNIT_EXPECT_TRUE(test, list_empty(&p->wire));
+	local_bh_disable();
+	KUNIT_EXPECT_EQ(test, pair_count(test, 0), 0);
+	local_bh_enable();
+	KUNIT_ASSERT_EQ(test, nhca_channel_release(a->ch, a->ids, 1), 0);
+	local_bh_disable();
+	local_bh_enable();
+	one_more(test, 1);
+	a->ids[0] = a->ids[3];
+}
+
+/* Another transfer on the rCxt of the one in progress replaces it, and ends the wait. */
+static void order_replaced(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct chan *a = p->end[0].chan;
+
+	set_words(a->end, 1, 1);
+	ordered(a, 0, 1);
+	pair_drop(pair_first(test, NHCA_RX_ACCUMULATE));
+	ordered(a, 1, 1);
+	acc(a, SUM, U64, 2, 8, 64);
+	chan_bell(a);
+	KUNIT_EXPECT_EQ(test, pair_count(test, NHCA_RX_ACCUMULATE), 2);
+	pair_settle(test);
+	KUNIT_EXPECT_EQ(test, words(&p->end[1], 0)[0], 1);
+	KUNIT_EXPECT_EQ(test, words(&p->end[1], 64)[0], 1);
+}
+
+/* Different peers do not wait for each other. */
+static void order_peers(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct chan *a = p->end[0].chan, *b = p->end[1].chan;
+	struct chan *c = chan_make(test, &p->end[1], PAIR_QPN + 8, PAIR_JOB);
+
+	set_words(a->end, 1, 1);
+	ordered(a, 0, 1);
+	ordered(a, 1, 1);
+	a->peer = c;
+	ordered(a, 2, 1);
+	ordered(a, 3, 1);
+	a->peer = b;
+	KUNIT_EXPECT_EQ(test, pair_count(test, 0), 2);
+	pair_settle(test);
+	KUNIT_EXPECT_EQ(test, words(&p->end[1], 0)[0], 4);
+}
+
+/* A limited number waits, so that retransmissions always have a place.  The others fail. */
+static void order_limit(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct chan *a = p->end[0].chan, *b = p->end[1].chan;
+	u64 more[2][CHAN_IDS];
+	struct nhca_send_wqe *wqe;
+	struct nhca_cqe cqe;
+	u32 i;
+
+	KUNIT_ASSERT_EQ(test, nhca_channel_acquire(a->ch, more[0], CHAN_IDS), 0);
+	KUNIT_ASSERT_EQ(test, nhca_channel_acquire(b->ch, more[1], CHAN_IDS), 0);
+	set_words(a->end, 1, 1);
+	for (i = 0; i < CHAN_IDS; i++)
+		ordered(a, i, 1);
+	for (i = 0; i < 2; i++) {
+		wqe = container_of(acc(a, SUM, U64, 1, 8, 0), struct nhca_send_wqe, rcxt[0]);
+		wqe->chan.local_rcxt = more[0][i];
+		wqe->chan.remote_rcxt = more[1][i];
+		wqe->rcxt[0].flags = NHCA_RCXT_WR_ORDERED;
+		chan_bell(a);
+	}
+	/* one is in progress, NHCA_MAX_ORDERED wait, and one is too many */
+	cqe = chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_LOC_QP_OP_ERR);
+	KUNIT_EXPECT_EQ(test, cqe.vendor_err, EBUSY);
+	KUNIT_EXPECT_EQ(test, cqe.wr_id, chan_wr_id(NHCA_MAX_ORDERED + 1));
+	/* a transfer on the rCxt of one that waits could never begin if it waited as well */
+	acc(a, SUM, U64, 9, 8, 0);
+	wqe = nhca_ring_slot(&a->ch->sq, a->posted);
+	wqe->chan.local_rcxt = a->ids[1];
+	chan_bell(a);
+	cqe = chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_LOC_QP_OP_ERR);
+	KUNIT_EXPECT_EQ(test, cqe.vendor_err, EBUSY);
+	for (i = 1; i <= NHCA_MAX_ORDERED + 1; i++)
+		one_more(test, i);
+	KUNIT_EXPECT_TRUE(test, list_empty(&p->wire));
+}
+
+/* What waits is flushed when the channel fails. */
+static void order_flush(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct chan *a = p->end[0].chan;
+	u32 i;
+
+	for (i = 0; i < 3; i++)
+		ordered(a, i, 1);
+	local_bh_disable();
+	nhca_channel_set_error(a->ch, NHCA_CH_ERR_MODIFIED);
+	nhca_channel_doorbell(a->ch);
+	local_bh_enable();
+	for (i = 0; i < 2; i++)
+		chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_WR_FLUSH_ERR);
+	KUNIT_EXPECT_EQ(test, pair_count(test, 0), 1);
+}
+
+static struct kunit_case order_cases[] = {
+	KUNIT_CASE(order_begins),
+	KUNIT_CASE(order_retransmit),
+	KUNIT_CASE(order_status),
+	KUNIT_CASE(order_cancel),
+	KUNIT_CASE(order_release),
+	KUNIT_CASE(order_replaced),
+	KUNIT_CASE(order_peers),
+	KUNIT_CASE(order_limit),
+	KUNIT_CASE(order_flush),
+	{}
+};
+
+static struct kunit_suite order_suite = {
+	.name = "nhca_rcxt_ordered",
+	.init = acc_init,
+	.exit = pair_exit,
+	.test_cases = order_cases,
+};
+
+kunit_test_suite(order_suite);
