@@ -218,6 +218,7 @@ TEST_CC = $(CC) -O2 -g -Wall -Wextra -fvisibility=hidden -I$(BUILD)/include -Iin
 	-Iuserspace/libnhca -I$(SELFTESTS)/lib
 TEST_HEADERS := $(BUILD)/include/infiniband/nhcadv.h $(BUILD)/include/infiniband/nhcadv_completion.h \
 	$(BUILD)/include/infiniband/nhcadv_direct.h $(BUILD)/include/infiniband/nhcadv_half.h \
+	$(BUILD)/include/infiniband/nhcadv_accumulate.h \
 	$(BUILD)/include/infiniband/nhcadv_reg_cache.h \
 	$(BUILD)/include/infiniband/nhcadv_msg.h \
 	$(wildcard $(SELFTESTS)/*/*.h tools/testing/bench/*.h include/uapi/rdma/*.h)

@@ -75,6 +75,8 @@ int nhcadv_query_device(struct ibv_context *context, struct nhcadv_device_attr *
 		attr->caps |= NHCADV_DEVICE_ASK;
 	if (to_nctx(context)->features & NHCA_FEATURE_READ_FRAMES)
 		attr->caps |= NHCADV_DEVICE_READ_FRAMES;
+	if (to_nctx(context)->features & NHCA_FEATURE_ACCUMULATE)
+		attr->caps |= NHCADV_DEVICE_ACCUMULATE;
 	attr->max_packet = NHCA_FRAME_DATA;
 	attr->max_frames = NHCA_MAX_FRAMES;
 	attr->max_transfer = NHCA_MAX_TRANSFER;

@@ -40,6 +40,7 @@ enum nhcadv_device_caps {
 	NHCADV_DEVICE_FRAMES	= 1 << 6,	/* half-receive writes: nhcadv_wr_write_frames() */
 	NHCADV_DEVICE_ASK	= 1 << 7,	/* half-send reads: nhcadv_wr_ask() */
 	NHCADV_DEVICE_READ_FRAMES = 1 << 8,	/* half-receive reads: nhcadv_wr_read_frames() */
+	NHCADV_DEVICE_ACCUMULATE = 1 << 9,	/* nhcadv_wr_accumulate() */
 };
 
 /**
@@ -385,8 +386,9 @@ struct nhcadv_job_mem {
  * @addr:   first byte of the range
  * @length: length of the range in bytes
  * @access: IBV_ACCESS_LOCAL_WRITE: channels of the job may place data of their reads in the memory;
- *          IBV_ACCESS_REMOTE_READ; IBV_ACCESS_REMOTE_WRITE, which requires LOCAL_WRITE.  Channels
- *          of the job may always send writes from the memory
+ *          IBV_ACCESS_REMOTE_READ; IBV_ACCESS_REMOTE_WRITE, which requires LOCAL_WRITE;
+ *          IBV_ACCESS_REMOTE_ATOMIC, which requires LOCAL_WRITE: with REMOTE_WRITE, peers may
+ *          accumulate.  Channels of the job may always send writes from the memory
  * Return: a handle, or NULL with errno; nhcadv_reg_job_mem(3) has the causes of each errno.
  */
 struct nhcadv_job_mem *nhcadv_reg_job_mem(struct ibv_context *context, uint32_t job, void *addr,
@@ -498,10 +500,10 @@ struct nhcadv_target {
  * nhcadv_wr_X() calls member wr_X.  A work request uses ibv_qp_ex.wr_id and ibv_qp_ex.wr_flags.
  * IBV_SEND_SIGNALED requests the completion NHCADV_WC_LOCAL.  Only for nhcadv_wr_packet():
  * IBV_SEND_SOLICITED makes the completion at the peer a solicited one, and IBV_SEND_INLINE is
- * ignored.  Other flags are invalid.  After an error ibv_wr_complete() posts nothing, and returns
- * the first error: EINVAL (invalid argument), ENOMEM (too few free slots in the send FIFO), or
- * EOPNOTSUPP (see nhcadv_wr_fence(), nhcadv_wr_move() and the calls in nhcadv_half.h).  A slot is
- * free again when its work request and all earlier work requests are done.
+ * ignored.  Other flags are invalid.  ibv_wr_complete() returns the first error (EINVAL: invalid
+ * argument; ENOMEM: too few free slots in the send FIFO; EOPNOTSUPP: see nhcadv_wr_fence(),
+ * nhcadv_wr_move() and the calls in nhcadv_half.h and nhcadv_accumulate.h), and then posts nothing.
+ * A slot is free again when its work request and all earlier ones are done.
  */
 struct nhcadv_qp_ex {
 	uint64_t comp_mask;
@@ -545,6 +547,12 @@ struct nhcadv_qp_ex {
 	void (*wr_read_frames_again)(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
 				     const struct nhcadv_transfer *transfer, uint32_t offset,
 				     uint32_t length);
+	void (*wr_accumulate)(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
+			      const struct nhcadv_transfer *transfer, uint32_t op, uint32_t type,
+			      uint32_t flags);
+	void (*wr_accumulate_again)(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
+				    const struct nhcadv_transfer *transfer, uint32_t op,
+				    uint32_t type, uint32_t offset, uint32_t length);
 };
 
 /**
@@ -684,6 +692,8 @@ static inline void nhcadv_wr_move_again(struct nhcadv_qp_ex *qp, const struct nh
 #include "nhcadv_completion.h"
 /* Half transfers */
 #include "nhcadv_half.h"
+/* Accumulates */
+#include "nhcadv_accumulate.h"
 /* A cache of registrations */
 #include "nhcadv_reg_cache.h"
 

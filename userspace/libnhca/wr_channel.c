@@ -13,6 +13,13 @@ static_assert((int)NHCADV_NOTIFY_INITIATOR == NHCA_NOTIFY_INITIATOR &&
 	      (int)NHCADV_NOTIFY_TARGET == NHCA_NOTIFY_TARGET, "notify");
 static_assert(sizeof(struct nhca_rcxt_wr) + sizeof(struct nhca_rcxt_target) <= 64, "a slot of 128 bytes has room for them");
 static_assert(NHCADV_MOVE_HEADER == NHCA_MOVE_HEADER, "headers");
+static_assert(NHCADV_ACCUMULATE_HEADER == NHCA_ACCUMULATE_HEADER &&
+	      NHCADV_MAX_ORDERED == NHCA_MAX_ORDERED &&
+	      (int)NHCADV_ACC_SUM == NHCA_ACCUMULATE_SUM &&
+	      (int)NHCADV_ACC_PROD == NHCA_ACCUMULATE_PROD &&
+	      (int)NHCADV_ACC_XOR == NHCA_ACCUMULATE_XOR &&
+	      (int)NHCADV_ACC_I32 == NHCA_ACCUMULATE_I32 &&
+	      (int)NHCADV_ACC_BF16 == NHCA_ACCUMULATE_BF16, "accumulates");
 static_assert(NHCADV_PART_HEADER == sizeof(struct nhca_rcxt_wr), "room of a part");
 
 static struct nhca_channel *to_channel(struct nhcadv_qp_ex *dv)
@@ -463,6 +470,78 @@ static void wr_ask_again(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer
 		wr->flags = NHCA_RCXT_WR_PROGRAM | NHCA_RCXT_WR_RETRANSMIT;
 }
 
+/* Return: bytes of an element; 0: there is no such operation for elements of this type */
+static uint32_t element_size(uint32_t op, uint32_t type)
+{
+	switch (type) {
+	case NHCADV_ACC_I32:
+	case NHCADV_ACC_U32:
+		return op >= NHCADV_ACC_SUM && op <= NHCADV_ACC_XOR ? 4 : 0;
+	case NHCADV_ACC_I64:
+	case NHCADV_ACC_U64:
+		return op >= NHCADV_ACC_SUM && op <= NHCADV_ACC_XOR ? 8 : 0;
+	case NHCADV_ACC_F32:
+		return op >= NHCADV_ACC_SUM && op <= NHCADV_ACC_PROD ? 4 : 0;
+	case NHCADV_ACC_F64:
+		return op >= NHCADV_ACC_SUM && op <= NHCADV_ACC_PROD ? 8 : 0;
+	case NHCADV_ACC_BF16:
+		return op >= NHCADV_ACC_SUM && op <= NHCADV_ACC_PROD ? 2 : 0;
+	default:
+		return 0;
+	}
+}
+
+/* Return: the description of the accumulate, or NULL after an error */
+static struct nhca_rcxt_wr *begin_accumulate(struct nhcadv_qp_ex *dv,
+					     const struct nhcadv_peer *peer,
+					     const struct nhcadv_transfer *transfer, uint32_t op,
+					     uint32_t type)
+{
+	uint32_t size = element_size(op, type);
+	struct nhca_rcxt_wr *wr;
+
+	if (!has_feature(dv, NHCA_FEATURE_ACCUMULATE))
+		return NULL;
+	if (!size ||
+	    (transfer->total | transfer->segment | transfer->remote_pvo) & (size - 1)) {
+		nhca_wr_fail(&to_channel(dv)->qp, EINVAL);
+		return NULL;
+	}
+	wr = begin_transfer(dv, NHCA_WR_CH_ACCUMULATE, peer, transfer);
+	if (wr) {
+		wr->op = op;
+		wr->type = type;
+	}
+	return wr;
+}
+
+static void wr_accumulate(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer,
+			  const struct nhcadv_transfer *transfer, uint32_t op, uint32_t type,
+			  uint32_t flags)
+{
+	struct nhca_rcxt_wr *wr = begin_accumulate(dv, peer, transfer, op, type);
+
+	if (!wr)
+		return;
+	if (flags & ~NHCADV_ACC_ORDERED ||
+	    (flags && !(transfer->notify & NHCA_NOTIFY_INITIATOR))) {
+		nhca_wr_fail(&to_channel(dv)->qp, EINVAL);
+		return;
+	}
+	wr->length = transfer->total;
+	wr->flags = flags ? NHCA_RCXT_WR_ORDERED : 0;
+}
+
+static void wr_accumulate_again(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer,
+				const struct nhcadv_transfer *transfer, uint32_t op, uint32_t type,
+				uint32_t offset, uint32_t length)
+{
+	struct nhca_rcxt_wr *wr = begin_accumulate(dv, peer, transfer, op, type);
+
+	if (wr)
+		put_part(dv, wr, transfer, offset, length);
+}
+
 void nhca_wr_set_channel_ops(struct nhca_channel *ch)
 {
 	struct ibv_qp_ex *ex = &ch->qp.vqp.qp_ex;
@@ -488,6 +567,8 @@ void nhca_wr_set_channel_ops(struct nhca_channel *ch)
 		.wr_answer = wr_answer,
 		.wr_read_frames = wr_read_frames,
 		.wr_read_frames_again = wr_read_frames_again,
+		.wr_accumulate = wr_accumulate,
+		.wr_accumulate_again = wr_accumulate_again,
 	};
 }
 
