@@ -74,7 +74,7 @@ PROGRAMS := $(patsubst %,$(BUILD)/selftests/%,$(PRELOADS:=.so) $(filter-out $(PA
 # A command that consists of several files and uses librdmacm
 STORE := $(BUILD)/tools/nhca-store/nhca-store
 
-.PHONY: all module provider providers messages tools store man install install-tools install-providers prebuilt deb \
+.PHONY: all module provider providers messages tools store man install install-module install-tools install-providers prebuilt deb \
 	selftests pictures deps demo check check-long check-debug kunit bench style clean distclean help
 
 all: module provider messages tools store	## build the module, the provider, the messages library and the commands (default)
@@ -101,11 +101,13 @@ store: provider	## build nhca-store, which exports files and disks by RDMA
 man:	## build the manual pages of the libraries' calls with pandoc
 	+$(USERSPACE_CALL) man
 
-install: install-tools | $(if $(DESTDIR),,root)	## install module, module index, provider, messages library and commands on this machine (root), or in DESTDIR=
+install: install-module install-tools	## install module, module index, provider, messages library and commands on this machine (root), or in DESTDIR=
+	+$(USERSPACE_CALL) install DESTDIR=$(DESTDIR)
+
+install-module: | $(if $(DESTDIR),,root)	## install the module and the module index (root), or the module in DESTDIR=
 	+$(KBUILD_CALL) INSTALL_MOD_STRIP=1 CONFIG_MODULE_SIG_ALL= \
 		$(if $(DESTDIR),INSTALL_MOD_PATH=$(abspath $(DESTDIR))) modules_install
 	$(if $(DESTDIR),,depmod $$(modinfo -F vermagic $(DRIVER)/nhca.ko | cut -d' ' -f1))
-	+$(USERSPACE_CALL) install DESTDIR=$(DESTDIR)
 
 # An existing configuration file is not overwritten.
 install-tools: $(TOOL_PROGRAMS) | $(if $(DESTDIR),,root)	## install commands, their pages and units, and the dissector (root), or in DESTDIR=

@@ -129,9 +129,16 @@ class Builder:
             stamp.write_text(self._fixed())
         return source
 
+    def _same_user_space(self):
+        """The Builder whose libraries and programs this one shares, because only the kernels differ, or None."""
+        if self.kernel or self.image.suite != self.image.release:
+            return Builder(image.ensure(self.image.suite))
+        return None
+
     def driver(self, kunit=False, define=""):
         """The payload with module, libraries and module index, as `make install` writes them.
 
+        Releases with the same user space share the libraries.
         define: a macro for the messages library"""
         if not (paths.ROOT / "drivers/infiniband/sw/nhca").is_dir():
             raise say.LabError("this checkout has no driver yet (drivers/infiniband/sw/nhca); "
@@ -141,6 +148,8 @@ class Builder:
 
         name = "kunit" if kunit else "define" if define else "driver"
         place = "src" if name == "driver" else f"src-{name}"
+        base = self._same_user_space()
+        shared = base and base.driver(define=define)
 
         def make(target):
             source = self._source(place)
@@ -148,10 +157,17 @@ class Builder:
             jobs = self._make("y" if kunit else "")
             if define:
                 jobs += f" MESSAGES_CFLAGS=-D{shlex.quote(define)}"
-            # Guests create their devices themselves, so install the udev rule where udev does not read it.
-            command = f"{jobs} W=1 module && {jobs} messages store && {jobs} install UDEVDIR=/usr/share/nhca"
+            command = f"{jobs} W=1 module"
+            if shared:
+                command += f" && {jobs} install-module"
+            else:
+                # Guests create their devices themselves, so install the udev rule where udev does not read it.
+                command += f" && {jobs} messages store && {jobs} install UDEVDIR=/usr/share/nhca"
             self._chroot("building module and libraries", command, target / "payload", "build",
                          {"/src": source, "/rdma-core": core})
+            if shared:
+                shutil.copytree(shared / "payload", target / "payload", symlinks=True, dirs_exist_ok=True,
+                                ignore=lambda folder, names: {"modules"} if folder.endswith("/usr/lib") else ())
             self._show_warnings("build")
 
         return self._cached(name, names, make, define)
@@ -167,8 +183,9 @@ class Builder:
 
         The programs link with the installed libraries, so their sources are part of their key. Releases with the
         same user space share the programs."""
-        if self.image.suite != self.image.release:
-            return Builder(image.ensure(self.image.suite)).programs()
+        base = self._same_user_space()
+        if base:
+            return base.programs()
         names = [name for name in _files(PROGRAM_PARTS)
                  if not name.startswith("tools/") or name.endswith((".c", ".h", ".lua", "setup-nhca"))]
 
@@ -273,17 +290,20 @@ class Builder:
         """Builds everything again with W=1 and sparse. Returns the lines with complaints.
 
         The build is in the folder of driver(), with the same files and options plus sparse, so that driver() has
-        nothing left to build. Releases with the same user space build it once."""
+        nothing left to build. Releases with the same user space build it once. For them, sparse checks the module
+        for one kernel only, because its checks take longer than the compilation."""
         core = sources.rdma_core()
         names = sorted({*_files(DRIVER_PARTS), *_files(PROGRAM_PARTS)})
         with paths.lock(f"build-{self.name}-driver"):
             source = self._source("src", afresh=True)
             _copy(names, source)
             jobs = self._make()
-            command = f"{jobs} W=1 C=2 module"
-            if self.image.suite == self.image.release:
+            if self._same_user_space():
+                command = f"{jobs} W=1 module"
+            else:
                 # Build the messages library also alone, as a distribution does: with the installed libnhca, and without
                 # the other sources. Then compile a program with the installed libraries.
+                command = f"{jobs} W=1 C=2 module"
                 command += f"""
                 {jobs} messages tools store && {jobs} selftests
                 make -C /src/userspace install BUILD=/src/build/userspace
@@ -295,7 +315,7 @@ class Builder:
                 cc -Wall -Wextra -I$tests/lib -o /tmp/many_peers $tests/rcxt/many_peers.c \
                     $tests/lib/peers.c $tests/lib/ktap.c \
                     $(pkg-config --cflags --libs libnhcamsg libibverbs) -pthread"""
-            self._chroot("building strictly (W=1, sparse)", command, None, "strict",
+            self._chroot("building with all warnings", command, None, "strict",
                          {"/src": source, "/rdma-core": core})
             log = paths.STATE / f"logs/strict-{self.name}.log"
             return [line for line in log.read_text(errors="replace").splitlines()
