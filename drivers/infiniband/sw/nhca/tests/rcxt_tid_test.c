@@ -18,15 +18,28 @@
 #define BASE		0x123450000000ULL
 
 /**
+ * struct copy - a copy of payload in progress
+ * @packets: number of packets
+ * @x:       the first one
+ */
+struct copy {
+	u32 packets;
+	struct nhca_rxeth x;
+};
+
+/**
  * struct model - an rCxt of the model
  * @wrote:  packets may refer to pages of a write that is not complete
+ * @wanted: a work request of the channel waits to begin
+ * @awaited: a work request of the channel waits for the end of copies
  * @copying: number of copies in progress
- * @copies: number of packets of each copy
- * @what:   kind of the transfer; NOTHING: none has begun, or it has ended
+ * @copies: the copies in progress
+ * @what:   kind of the transfer; NOTHING: no transfer, or one that is over
  * @tid:    tid of the latest transfer
  * @total:  bytes of the transfer
  * @segment: payload of the transfer's packets, in bytes
  * @notify: NHCA_RX_NOTIFY_*
+ * @half:   the payload goes into frames
  * @base:   PVO of the transfer's first byte
  * @got:    packets that have arrived, by index
  * @in_place: number of packets whose copy has ended
@@ -38,13 +51,16 @@
  */
 struct model {
 	bool wrote;
+	bool wanted;
+	bool awaited;
 	u32 copying;
-	u32 copies[COPIES];
+	struct copy copies[COPIES];
 	enum { NOTHING, OWN_WRITE, OWN_READ, PEER_WRITE, PEER_READ } what;
 	u32 tid;
 	u32 total;
 	u32 segment;
 	u8 notify;
+	bool half;
 	u64 base;
 	bool got[MAX_PACKETS];
 	u32 in_place;
@@ -64,6 +80,9 @@ struct tid_fixture {
 	struct rnd_state rnd;
 	u32 verdicts[NHCA_RCXT_NO_MAP + 1];
 	u32 completions;
+	u32 half_completions;
+	u32 not_framed;
+	u32 kicks;
 	u32 runs;
 	u32 notices;
 	u32 statuses[NHCA_RX_ST_MAX];
@@ -149,12 +168,15 @@ static enum nhca_rcxt_verdict model_payload(struct model *m, const struct nhca_r
 		if (m->what == OWN_WRITE || m->what == PEER_READ)
 			return NHCA_RCXT_BUSY;
 		if (m->what != (read ? OWN_READ : PEER_WRITE) || x->total != m->total ||
-		    x->segment != m->segment || x->pvo != m->base + x->offset)
+		    x->segment != m->segment || x->half != m->half ||
+		    (!m->half && x->pvo != m->base + x->offset))
 			return NHCA_RCXT_MISMATCH;
+		if (m->half && m->wanted)
+			return NHCA_RCXT_BUSY;
 	} else {
 		if (read)
 			return NHCA_RCXT_UNSOLICITED;
-		if (model_in_use(m))
+		if (model_in_use(m) || m->wanted)
 			return NHCA_RCXT_BUSY;
 		if (m->copying)
 			return NHCA_RCXT_WAIT;
@@ -162,12 +184,13 @@ static enum nhca_rcxt_verdict model_payload(struct model *m, const struct nhca_r
 			return NHCA_RCXT_NO_MAP;
 		model_begin(m, PEER_WRITE, x->tid, x->total, x->segment, x->notify);
 		m->base = x->pvo - x->offset;
+		m->half = x->half;
 	}
 	index = x->offset / m->segment;
 	if (m->got[index])
 		return NHCA_RCXT_DUPLICATE;
 	m->got[index] = true;
-	m->copies[m->copying++] = 1;
+	m->copies[m->copying++] = (struct copy) { 1, *x };
 	return NHCA_RCXT_ACCEPT;
 }
 
@@ -181,17 +204,33 @@ static u32 model_run(struct model *m, const struct nhca_rxeth *x, u32 max)
 
 	for (n = 0; n < max && !m->got[index + 1 + n]; n++)
 		m->got[index + 1 + n] = true;
-	m->copies[m->copying - 1] += n;
+	m->copies[m->copying - 1].packets += n;
 	return n;
 }
 
-/* End copy number @which. Return: true if the end of the copy completes the transfer. */
+/* Return: true if payload of a transfer is still missing, or is being copied. */
+static bool model_receives(const struct model *m)
+{
+	return (m->what == OWN_READ || m->what == PEER_WRITE) && !m->refused && !m->complete;
+}
+
+/* End copy number @which, whose packet gets no frame. */
+static void model_not_framed(struct model *m, u32 which)
+{
+	const struct nhca_rxeth *x = &m->copies[which].x;
+
+	if (model_receives(m) && x->tid == m->tid)
+		m->got[x->offset / m->segment] = false;
+	m->copies[which] = m->copies[--m->copying];
+}
+
+/* End copy number @which. Return: true if this completes the transfer. */
 static bool model_copied(struct model *m, u32 which, bool ok)
 {
-	u32 packets = m->copies[which];
+	u32 packets = m->copies[which].packets;
 
 	m->copies[which] = m->copies[--m->copying];
-	if ((m->what != OWN_READ && m->what != PEER_WRITE) || m->refused)
+	if (!model_receives(m))
 		return false;
 	if (!ok) {
 		m->refused = true;
@@ -204,7 +243,7 @@ static bool model_copied(struct model *m, u32 which, bool ok)
 
 static enum nhca_rcxt_verdict model_request(struct model *m, const struct nhca_rxeth *x)
 {
-	if (model_in_use(m) || m->copying ||
+	if (model_in_use(m) || m->copying || m->wanted ||
 	    (m->what == PEER_WRITE && !m->complete && !m->refused))
 		return NHCA_RCXT_BUSY;
 	if (x->tid <= m->tid)
@@ -328,6 +367,7 @@ static struct nhca_rxeth draw_packet(struct tid_fixture *f)
 		.total = f->m.total,
 		.segment = f->m.segment,
 		.notify = draw(f, 4),
+		.half = f->m.half,
 	};
 	u64 base = f->m.base;
 
@@ -340,12 +380,15 @@ static struct nhca_rxeth draw_packet(struct tid_fixture *f)
 		if (!draw(f, 8))
 			x.total = 0;
 		base = BASE + draw(f, 1 << 20);
+		x.half = draw(f, 2);
 	} else if (!draw(f, 30)) {
 		base++;
+	} else if (!draw(f, 30)) {
+		x.half = !x.half;
 	}
 	x.offset = draw(f, nhca_rcxt_packets(x.total, x.segment)) * x.segment;
 	x.length = nhca_rcxt_packet_len(x.total, x.segment, x.offset);
-	x.pvo = base + x.offset;
+	x.pvo = x.half ? x.offset : base + x.offset;
 	return x;
 }
 
@@ -375,7 +418,7 @@ static void step_payload(struct kunit *test, struct tid_fixture *f)
 
 	/* sometimes the next packets of the transfer follow in the same batch */
 	left = x.length == x.segment ? (x.total - x.offset) / x.segment - 1 : 0;
-	if (want || !left || draw(f, 3))
+	if (want || !left || x.half || draw(f, 3))
 		return;
 	run = draw(f, left + 1);
 	KUNIT_ASSERT_EQ(test, nhca_rcxt_run(f->rc, &x, run), model_run(&f->m, &x, run));
@@ -384,13 +427,32 @@ static void step_payload(struct kunit *test, struct tid_fixture *f)
 
 static void step_copied(struct kunit *test, struct tid_fixture *f)
 {
-	bool ok = draw(f, 300), complete;
+	bool ok = draw(f, 60), complete = false, half, kick;
+	struct nhca_rxeth x;
+	u32 which;
 
 	if (!f->m.copying)
 		return;
-	complete = model_copied(&f->m, draw(f, f->m.copying), ok);
-	KUNIT_ASSERT_EQ(test, nhca_rcxt_copied(&f->pool, f->rc, ok), complete);
-	f->completions += complete;
+	which = draw(f, f->m.copying);
+	x = f->m.copies[which].x;
+	half = x.half;
+	if (half && !draw(f, 4)) {
+		model_not_framed(&f->m, which);
+		nhca_rcxt_not_framed(f->rc, &x);
+		f->not_framed++;
+	} else {
+		/* memory protection does not check frames */
+		ok |= half;
+		complete = model_copied(&f->m, which, ok);
+		KUNIT_ASSERT_EQ(test, nhca_rcxt_copied(&f->pool, f->rc, ok), complete);
+	}
+	f->completions += complete && !half;
+	f->half_completions += complete && half;
+	kick = f->m.awaited && !f->m.copying;
+	KUNIT_ASSERT_EQ(test, nhca_rcxt_awaited(f->rc), kick);
+	if (kick)
+		f->m.awaited = false;
+	f->kicks += kick;
 }
 
 static void step_peer(struct kunit *test, struct tid_fixture *f)
@@ -414,22 +476,37 @@ static void step_own(struct kunit *test, struct tid_fixture *f)
 	u32 tid = x.tid;
 	int want;
 
-	if (draw(f, 2)) {
-		want = model_may_begin(&f->m, tid);
+	want = model_may_begin(&f->m, tid);
+	switch (draw(f, 4)) {
+	case 0: case 1:
 		KUNIT_ASSERT_EQ(test, nhca_rcxt_begin_write(&f->pool, f->rc, tid, x.total,
 							    x.segment, x.notify, tid), want);
 		if (!want) {
 			model_begin(&f->m, OWN_WRITE, tid, x.total, x.segment, x.notify);
 			f->m.wrote = true;
 		}
-	} else {
-		want = model_may_begin(&f->m, tid);
+		break;
+	case 2:
 		KUNIT_ASSERT_EQ(test, nhca_rcxt_begin_read(&f->pool, f->rc, tid, x.total, x.segment,
 							   x.notify, BASE, tid), want);
 		if (!want) {
 			model_begin(&f->m, OWN_READ, tid, x.total, x.segment, x.notify);
 			f->m.base = BASE;
 		}
+		break;
+	default:
+		KUNIT_ASSERT_EQ(test, nhca_rcxt_begin_frames(&f->pool, f->rc, &x, tid), want);
+		if (!want) {
+			model_begin(&f->m, OWN_READ, tid, x.total, x.segment, x.notify);
+			f->m.half = true;
+		}
+	}
+	/* the work request waits, or fails; when it begins, it waits no more */
+	if (!want || draw(f, 4)) {
+		nhca_rcxt_want(f->rc, want);
+		f->m.wanted = want == -EBUSY || want == -EAGAIN;
+		if (want == -EAGAIN)
+			f->m.awaited = true;
 	}
 	if (!want) {
 		KUNIT_ASSERT_EQ(test, f->rc->cookie, tid);
@@ -533,7 +610,10 @@ static void rcxt_tid_history(struct kunit *test)
 	for (step = 0; step < STEPS; step++) {
 		switch (draw(f, 40)) {
 		case 0:
-			step_own(test, f);
+			/* more often while a work request waits */
+			do {
+				step_own(test, f);
+			} while (f->m.wanted && !draw(f, 3));
 			break;
 		case 1: case 2:
 			step_send(test, f);
@@ -560,6 +640,7 @@ static void rcxt_tid_history(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, f->rc->tid, f->m.tid);
 		KUNIT_ASSERT_EQ(test, (u32)f->rc->copies, f->m.copying);
 		KUNIT_ASSERT_EQ(test, (bool)f->rc->wrote, f->m.wrote);
+		KUNIT_ASSERT_EQ(test, (bool)f->rc->wanted, f->m.wanted);
 	}
 	for (i = 0; i < ARRAY_SIZE(f->verdicts); i++)
 		KUNIT_EXPECT_GT_MSG(test, f->verdicts[i], 10, "too few of verdict %u", i);
@@ -567,6 +648,9 @@ static void rcxt_tid_history(struct kunit *test)
 	for (i = 0; i <= NHCA_RX_ST_FENCED; i++)
 		KUNIT_EXPECT_GT_MSG(test, f->statuses[i], 10, "too few of status %u", i);
 	KUNIT_EXPECT_GT(test, f->completions, 100);
+	KUNIT_EXPECT_GT(test, f->half_completions, 100);
+	KUNIT_EXPECT_GT(test, f->not_framed, 1000);
+	KUNIT_EXPECT_GT(test, f->kicks, 10);
 	KUNIT_EXPECT_GT(test, f->runs, 1000);
 	KUNIT_EXPECT_GT(test, f->notices, 50);
 	while (f->m.copying)
