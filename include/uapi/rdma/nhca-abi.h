@@ -4,8 +4,8 @@
  *
  * Work queues and completion queues are rings in memory that user space and the kernel share.
  * Each ring has one producer and one consumer; each index has one owner.  The kernel does not
- * trust user space: it checks that every index is within its bounds, and it copies every entry
- * once and checks the copy.
+ * trust user space: it checks that every index is within its bounds, and it checks and uses only
+ * copies of the entries.
  *
  * Later versions of this header add definitions and never change an existing one.  Commands and
  * responses get new fields at the end, and reserved fields may get a meaning.  Both sides accept a
@@ -32,10 +32,10 @@
 
 /**
  * struct nhca_ring_hdr - the first NHCA_RING_HDR_SIZE bytes of a mapped ring
- * @prod:  entries ever produced, modulo 2^32; written with release semantics
- *         by the producer after the entries themselves
- * @cons:  entries ever consumed, modulo 2^32; written with release semantics
- *         by the consumer when it no longer needs the entries
+ * @prod:  entries ever produced, modulo 2^32; written with release semantics by the producer after
+ *         the entries themselves (receive FIFO: before the entries, see struct nhca_frame)
+ * @cons:  entries ever consumed, modulo 2^32; written with release semantics by the consumer when
+ *         it no longer needs the entries
  * @last_event_cons: CQ: @cons when the last completion event was raised, if the ring then had
  *         entries to consume; otherwise an index that differs from @cons; written by the kernel
  *         only
@@ -48,9 +48,9 @@
  * @pad1:  puts @flags into another cache line than @cons
  * @pad2:  pads the header to NHCA_RING_HDR_SIZE bytes
  *
- * SQ, RQ and SRQ: user space owns @prod, the kernel owns @cons.  CQ: the kernel owns @prod, user
- * space owns @cons.  Entry i of the ring is in slot (i & (entries - 1)); prod - cons is the number
- * of entries in use and never exceeds the number of slots.
+ * SQ, RQ and SRQ: user space owns @prod, the kernel owns @cons.  CQ and receive FIFO: the kernel
+ * owns @prod, user space owns @cons.  Entry i of the ring is in slot (i & (entries - 1)); prod -
+ * cons is the number of entries in use and never exceeds the number of slots.
  *
  * The kernel advances @cons of an SQ past a work request when the request is complete (not when
  * the kernel has read the request), whether or not the request is signaled.
@@ -105,7 +105,7 @@ struct nhca_sge {
 	__u32 lkey;
 };
 
-/* nhca_send_wqe.opcode: the values of enum ib_wr_opcode / ibv_wr_opcode */
+/* nhca_send_wqe.opcode: values of enum ib_wr_opcode or ibv_wr_opcode, and those of channels */
 enum nhca_wr_opcode {
 	NHCA_WR_RDMA_WRITE		= 0,
 	NHCA_WR_RDMA_WRITE_WITH_IMM	= 1,
@@ -194,8 +194,9 @@ enum nhca_wr_opcode {
  * @length:  write, move: bytes to send from @offset on; without NHCA_RCXT_WR_RETRANSMIT equal to
  *           @total.  Part: bytes of the packet
  * @segment: payload bytes of each packet but the last; at most nhca_channel_info.segment of both
- *           sides.  0: nhca_channel_info.segment of this side (not with NHCA_RCXT_WR_RETRANSMIT,
- *           NHCA_WR_CH_PROBE or NHCA_WR_CH_PART)
+ *           sides (move: of the source, less NHCA_MOVE_HEADER).  0: nhca_channel_info.segment of
+ *           this side, but at most NHCA_FRAME_DATA with NHCA_RCXT_WR_FRAMES, and NHCA_MOVE_HEADER
+ *           less for a move (not with NHCA_RCXT_WR_RETRANSMIT, NHCA_WR_CH_PROBE, NHCA_WR_CH_PART)
  * @notify:  NHCA_NOTIFY_*
  * @flags:   NHCA_RCXT_WR_*
  * @op, @type: NHCA_WR_CH_ACCUMULATE: enum nhca_accumulate_op, which describes the work request, and
@@ -214,7 +215,7 @@ enum nhca_wr_opcode {
  * higher tid begins the write; parts may be posted in any order, and again.  The work request
  * completes when the packet has been sent.  NHCA_WC_CH_WRITE has the wr_id of the part that began
  * the write.  With NHCA_RCXT_WR_PROGRAM, the packet answers the request that local_rcxt has
- * accepted, and @tid, @total and @segment are those of the request.
+ * accepted, @tid, @total and @segment are those of the request, and @notify is 0.
  * Read: local_rcxt receives the payload.  The work request completes when the request was sent.
  * Move (NHCA_FEATURE_MOVE): a third-party transfer, for which this channel sends only a request.
  * The peer (the source) then writes to a third channel, the target (struct nhca_rcxt_target).
@@ -431,7 +432,8 @@ enum nhca_channel_wc {
  *               IB_WC_REG_MR, which only kernel consumers get; channels: enum nhca_channel_wc
  * @flags:       NHCA_WC_*
  * @vendor_err:  0; channels: 0 or an errno, see struct nhca_rcxt_wr
- * @byte_len:    bytes received or read
+ * @byte_len:    bytes received or read; channels: bytes of the transfer or frame; 0 with
+ *               NHCA_WC_CH_LOCAL
  * @ex:          immediate data (big endian) or invalidated R_Key
  * @qp_num:      number of the local QP
  * @src_qp:      UD: number of the source QP; channels: QPN of the peer's channel

@@ -2,8 +2,8 @@
 /*
  * Raw contexts of objects (RDMA_NLDEV_ATTR_RES_RAW), which `rdma resource show -r` dumps: a
  * snapshot of the driver's state, in host byte order.  `rdma resource show -dd` shows the fields by
- * name, except fields that the RDMA core shows for each driver (for example the QPN), oldest_wr_id
- * of a queue pair, and lkey, va, length and pvo of a region.
+ * name, except size, reserved fields, fields that the RDMA core shows for each driver (for example
+ * the QPN), oldest_wr_id of a queue pair, and lkey, va, length and pvo of a region.
  *
  * The first field of each context is @size, the length of the context in bytes.  Later drivers
  * append fields and never move an existing one.  A reader must not read more than @size bytes.
@@ -48,7 +48,7 @@
  * @tlp_count: tail loss probes sent since the last progress
  * @srtt_us:   smoothed round-trip time in microseconds; 0: unknown
  * @rttvar_us: variation of the round-trip time in microseconds; 0: unknown
- * @oldest_opcode: enum nhca_wr_opcode of the oldest incomplete request; ~0: all are complete
+ * @oldest_opcode: enum nhca_wr_opcode of the oldest fetched request that has not ended; ~0: none
  * @oldest_packets: PSNs that the oldest request uses
  * @oldest_sent: PSNs of the oldest request that were sent, or requested from the responder
  * @oldest_wr_id: wr_id of the oldest request, often a pointer of the process; -dd does not show it
@@ -58,8 +58,8 @@
  * @rq_bytes:  bytes received of the current SEND
  * @nak_syndrome: syndrome of the NAK that the responder has to send; 0: no NAK has to be sent
  * @deferred:  received packets that wait for on-demand pages or for a disk
- * @responder_active: responder resources in use: READs, atomics, FLUSHes and ATOMIC WRITEs whose
- *             response was not yet sent completely
+ * @responder_active: responder resources in use: the oldest READ, atomic, FLUSH or ATOMIC WRITE
+ *             whose response was not yet sent completely, and all later ones
  * @reserved:  0
  */
 struct nhca_res_qp {
@@ -120,7 +120,7 @@ struct nhca_res_qp {
  * @sent_bytes: payload bytes sent
  * @received: packets received
  * @received_bytes: payload bytes received
- * @dropped:  sum of NHCA_CH_DROP_*: received packets that were dropped, and lost completions
+ * @dropped:  sum of NHCA_CH_DROP_* (enum nhca_channel_counter)
  */
 struct nhca_res_channel {
 	__u32 size;

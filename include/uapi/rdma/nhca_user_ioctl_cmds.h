@@ -103,7 +103,7 @@ enum nhca_job_mem_reg_attrs {
 
 /*
  * NHCA_METHOD_JOB_MEM_OPEN: create a handle of this device on memory that is already registered.
- * The memory stays registered until its last handle of all devices is destroyed.  JOB __u32; PVO
+ * The memory stays registered until its handles of all devices are destroyed.  JOB __u32; PVO
  * __u64: of the first byte; RESP_LENGTH __u64: bytes.  ENOENT: no memory of the job begins at PVO.
  */
 enum nhca_job_mem_open_attrs {
@@ -160,8 +160,8 @@ enum nhca_channel_query_attrs {
  * address of an address handle, or revoke this permission.  A new channel allows no address.  CMD
  * is a struct nhca_channel_target.  The address handle may be destroyed afterwards.  When a
  * revocation returns, the channel sends no payload of third-party transfers to the address any
- * more.  EINVAL: invalid op or address handle, or a multicast address; ENOSPC: the channel allows
- * NHCA_MAX_TARGETS addresses; ENOENT: the channel does not allow the address.
+ * more.  EINVAL: invalid op or address handle, or a multicast address; ENOSPC: the channel already
+ * allows NHCA_MAX_TARGETS addresses; ENOENT: the channel does not allow the address.
  */
 enum nhca_channel_target_attrs {
 	NHCA_ATTR_CHANNEL_TARGET_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
@@ -191,11 +191,11 @@ enum nhca_direct_pool_methods {
 
 /*
  * NHCA_METHOD_DIRECT_POOL_ALLOC: make a pool.  BLOCKS __u32: number of blocks of one page each, at
- * least 16; RANGES __u32: maximum number of blocks of files in use at a time (waiting for memory,
+ * least 64; RANGES __u32: maximum number of blocks of files in use at a time (waiting for memory,
  * being read or written, or kept for packets), from BLOCKS to 4 * BLOCKS, 0 for the default;
  * RESP_NUMBER __u32: for nhca_reg_mr_cmd.pool.  EINVAL: a number is out of bounds; ENOMEM: no
- * memory, or the blocks of all pools would exceed the limit of the device; EDQUOT: the user would
- * have more than the share of one user (module parameter user_share).
+ * memory, or the blocks of all pools would exceed the limit of the device; EDQUOT: one user may not
+ * have that much (same rules as for NHCA_METHOD_CHANNEL_ACQUIRE).
  */
 enum nhca_direct_pool_alloc_attrs {
 	NHCA_ATTR_DIRECT_POOL_ALLOC_HANDLE = (1U << UVERBS_ID_NS_SHIFT),
@@ -258,7 +258,7 @@ enum nhca_watch_set_free_attrs {
  * NHCA_METHOD_WATCH_ADD: watch a range of the process's memory, as the enum nhca_watch describes.
  * SLOT __u32: an earlier watch in this slot ends; ADDR, LENGTH __u64: memory need not be mapped
  * there.  EINVAL: no such slot, or an impossible range; EPERM: another process made the set;
- * EDQUOT: the user would have more than the share of one user (module parameter user_share);
+ * EDQUOT: one user may not have that many (same rules as for NHCA_METHOD_CHANNEL_ACQUIRE);
  * ENOMEM: no memory, or the device has its maximum of watches.
  */
 enum nhca_watch_add_attrs {

@@ -98,7 +98,8 @@ struct nhca_channel_target {
 
 /**
  * enum nhca_channel_counter - counters of a channel.  NHCA_CH_DROP_* except NHCA_CH_DROP_CQ count
- * received packets that were dropped, by reason
+ * received packets that were dropped, and reads and third-party transfers of peers that this host
+ * ended, by reason
  * @NHCA_CH_SENT_PACKETS:  packets sent
  * @NHCA_CH_SENT_BYTES:    payload bytes sent
  * @NHCA_CH_RECEIVED_PACKETS: packets received
@@ -116,10 +117,12 @@ struct nhca_channel_target {
  * @NHCA_CH_DROP_STALE:    the tid is too low, or the transfer was canceled
  * @NHCA_CH_DROP_DUPLICATE: the packet was received before, or the transfer is complete
  * @NHCA_CH_DROP_ABORTED:  memory protection has refused an earlier packet of the transfer
- * @NHCA_CH_DROP_BUSY:     the rCxt is in use for another transfer; fence: a CPU copies payload of
- *                         the transfer; status: the write is complete at the peer, but this host
- *                         still sends packets of the write, or packets refer to its pages
- * @NHCA_CH_DROP_UNSOLICITED: a notice, a challenge or payload of a read: no request is outstanding
+ * @NHCA_CH_DROP_BUSY:     the rCxt is in use for another transfer, or a work request waits for the
+ *                         rCxt; fence: a CPU copies payload or makes packets of the transfer;
+ *                         status: the write is complete at the peer, but this host still sends
+ *                         packets of the write, or packets refer to its pages
+ * @NHCA_CH_DROP_UNSOLICITED: a notice, a challenge or payload of a read that the rCxt does not
+ *                         wait for
  * @NHCA_CH_DROP_MISMATCH: kind, sizes or PVO differ from those of the transfer with this tid
  * @NHCA_CH_DROP_NO_MEMORY: no memory for the bitmap of the transfer or for an answer, or a limit
  *                         for bitmaps would be exceeded
@@ -131,7 +134,7 @@ struct nhca_channel_target {
  * @NHCA_CH_DROP_ERROR:    the channel is in the error state
  * @NHCA_CH_DROP_SEGMENT:  read request or third-party request: its segment exceeds what this host
  *                         can send
- * @NHCA_CH_FENCED:        transfers that a fence of a peer canceled
+ * @NHCA_CH_FENCED:        fences of peers that were answered with NHCA_TRANSFER_FENCED
  * @NHCA_CH_CHALLENGED:    requests without a valid token: read requests, third-party requests, and
  *                         probes whose answer would have a bitmap
  * @NHCA_CH_DROP_TARGET:   third-party requests whose target the program has not allowed, and
@@ -244,8 +247,9 @@ struct nhca_channel_info {
  * @fd is not open for reading, or for writing.  EINVAL: @fd is neither a file nor a block device;
  * the range is empty, not aligned for direct I/O, or not in the file; @pool or a flag in @flags
  * does not exist; SYNC without a right to write.  EOPNOTSUPP: the file has no direct I/O; a right
- * that is not one of these four; rights to write and a device with zones.  EPERM: the file is
- * immutable or append-only, or the device read-only.  ETXTBSY: the file is a swap file.
+ * that is neither one of these four, nor a right to FLUSH, nor optional; rights to write and a
+ * device with zones.  Only with a right to write: EPERM: the file is immutable or append-only, or
+ * the device read-only; ETXTBSY: the file is a swap file.
  */
 struct nhca_reg_mr_cmd {
 	__u32 kind;
@@ -280,7 +284,7 @@ struct nhca_reg_mr_cmd {
  * @splits:     blocks that went to the disk before all bytes of the operation had arrived, because
  *              other operations needed the memory
  * @lost:       acknowledged blocks that could not be written
- * @dirty:      blocks that have to be written
+ * @dirty:      blocks that have to be written or are being written
  * @reserved:   0
  * @flushes:    flushes that have ended
  */
@@ -316,9 +320,9 @@ struct nhca_direct_info {
  * The kernel stores CHANGED before it changes which page an address of the range maps, or the
  * rights of the process to this page.  So the word is CHANGED when the system call that causes the
  * change returns: munmap(), mremap(), mmap() over the range, mprotect(), madvise(), truncation of a
- * file.  The kernel may also store CHANGED without a change.  fork() is no change.  If a process
- * adds a watch, then registers the range, and then reads SAME, the registered pages are those that
- * the range maps.
+ * file.  The kernel may also store CHANGED without a change.  fork() is no change, and neither
+ * is the first page that an address maps.  If a process adds a watch, then registers the range, and
+ * then reads SAME, the registered pages are those that the range maps.
  */
 enum nhca_watch {
 	NHCA_WATCH_CHANGED	= 0,
@@ -366,14 +370,14 @@ struct nhca_frame_request {
 	__aligned_u64 reply_pvo;
 };
 
-/* nhca_frame.status: state of a transfer at the peer's rCxt that a probe or fence named */
+/* nhca_frame.status: state of the transfer that a probe, fence or NHCA_WR_CH_MOVE named */
 enum nhca_transfer_status {
 	NHCA_TRANSFER_COMPLETE	= 0,	/* all bytes are placed */
 	NHCA_TRANSFER_PARTIAL	= 1,	/* not complete; the frame has a bitmap of packets */
-	NHCA_TRANSFER_NONE	= 2,	/* no packet arrived, or the rCxt has another transfer */
+	NHCA_TRANSFER_NONE	= 2,	/* no packet arrived; canceled; or another transfer */
 	NHCA_TRANSFER_PROT_ERR	= 3,	/* memory protection refused a packet */
 	NHCA_TRANSFER_FENCED	= 4,	/* canceled by a fence: no byte is placed any more */
-	/* NHCA_WR_CH_MOVE: the source has refused the request, and sends nothing */
+	/* NHCA_WR_CH_MOVE: the source has refused or ended the transfer, and sends no more */
 	NHCA_TRANSFER_FORBIDDEN	= 5,	/* the source's program has not allowed the target */
 	NHCA_TRANSFER_TOO_LONG	= 6,	/* the source's MTU is too small for the segment */
 };
