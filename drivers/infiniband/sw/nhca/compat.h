@@ -68,8 +68,8 @@ static inline void vm_flags_mod(struct vm_area_struct *vma, vm_flags_t set, vm_f
 #endif
 
 /*
- * NHCA_OLD_*: in this older kernel an interface has another name or signature, or does not exist.
- * Most of these interfaces are members of struct ib_device_ops.
+ * NHCA_OLD_*: in this older kernel an interface has another name, signature or caller, or does not
+ * exist.  Most of these interfaces are members of struct ib_device_ops.
  */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 7, 0)
 #define NHCA_OLD_RES_SRQ	/* no fill_res_srq_entry, no fill_res_srq_entry_raw */
@@ -109,7 +109,7 @@ static inline ssize_t nhca_vfs_iocb_iter_write(struct file *file, struct kiocb *
 #endif
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
-#define NHCA_OLD_GET_NETDEV	/* net/smc calls get_netdev itself, not ib_device_get_netdev() */
+#define NHCA_OLD_GET_NETDEV	/* net/smc calls get_netdev instead of ib_device_get_netdev() */
 #define NHCA_OLD_REG_DMABUF	/* reg_user_mr_dmabuf takes struct ib_udata */
 #endif
 

@@ -60,7 +60,7 @@ static const enum rdma_driver_id nhca_driver_id = (enum rdma_driver_id)NHCA_RDMA
 /* Serializes link add, so that a netdev gets at most one nhca device. */
 static DEFINE_MUTEX(nhca_link_mutex);
 
-/* ---- port state: RTNL held ---- */
+/* ---- port state, written under RTNL ---- */
 
 /*
  * Return: true if the master @upper receives the packets of its ports, so that the IP addresses
@@ -433,7 +433,7 @@ static void nhca_dev_describe(struct nhca_dev *dev, const char *name)
 	scnprintf(ibdev->node_desc, sizeof(ibdev->node_desc), "%s %s",
 		  init_utsname()->nodename, name);
 	ibdev->driver_def = nhca_uapi_defs;
-	/* User space needs no other command that the core does not enable: it uses the rings. */
+	/* The core enables all other commands that user space needs.  This command arms a CQ. */
 	ibdev->uverbs_cmd_mask |= BIT_ULL(IB_USER_VERBS_CMD_REQ_NOTIFY_CQ);
 }
 

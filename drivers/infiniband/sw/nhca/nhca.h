@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The device and its limits.  All directories of the driver except wire/ include this header.
+ * The device and its limits.  All directories of the driver except wire/ use this header.
  *
- * A file includes headers and calls functions only of directories below its own in the figure of
- * Documentation/internals.rst.
+ * A file includes headers and calls functions only of its own directory and of directories below
+ * it in the figure of Documentation/internals.rst.  tests/ may use all directories.
  */
 #ifndef NHCA_H
 #define NHCA_H
@@ -120,8 +120,8 @@ struct nhca_txq;
  * @counters: per-CPU counters; a QP that is bound to an rdma counter counts in that counter instead
  * @stats:    map of rdma counter numbers to their per-CPU counters (verbs/counter.c); its lock is
  *            held while a counter is read, so that the counter is not freed during the read
- * @zcopy_deadline: jiffies until which waits for zero-copy references may last while the device is
- *            removed; 0: there was no such wait (memory/pageref.c)
+ * @zcopy_deadline: jiffies until which a task may wait for zero-copy references of another process
+ *            that still runs; 0: there was no such wait (memory/pageref.c)
  * @ended:    sums of the rdma counters that no longer exist; owned; under the lock of @stats
  */
 struct nhca_dev {

@@ -149,7 +149,7 @@ struct nhca_user *nhca_user_get(struct nhca_users *users, u32 id)
 		user = user_find_get(users, id);
 		if (user)
 			return user;
-		/* without a lock, because an allocation may take long if a cgroup is full */
+		/* take no lock here, because an allocation may take long if a cgroup is full */
 		made = user_make(users, id);
 		if (!made)
 			return ERR_PTR(-ENOMEM);

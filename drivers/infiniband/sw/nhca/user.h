@@ -94,8 +94,8 @@ struct nhca_user_faults {
  * @users: the pools; NULL after nhca_users_destroy()
  * @host:  record of a device: the user's record in nhca_host_users; counted
  * @id:    index in nhca_users.by_id: the uid in the initial user namespace
- * @ref:   one for each user context of the user, and one for each object that may outlive the
- *         context in which it was created
+ * @ref:   references of user contexts, of objects and memory that are charged to the record, of
+ *         flows, and (record of the host) of the user's records of devices
  * @used:  amount that the user has of each pool; nhca_share_ok() limits it
  * @rcxts: record of a device: number of rCxts of the user's channels (rcxt/pool.c); nhca_share_ok()
  *         limits them
@@ -197,11 +197,11 @@ struct nhca_user *nhca_user_get(struct nhca_users *users, u32 id);
 struct nhca_user *nhca_user_get_current(struct nhca_users *users);
 
 /**
- * nhca_user_find - find the record of a user, to which an object has a reference
+ * nhca_user_find - find the record of a user, without a reference for the caller
  * @users: the pools
  * @id:    nhca_user.id
- * Context: any; an object that has a reference to the record exists until the caller has used the
- * result.
+ * Context: any; until the result has been used, the caller holds the lock of user.c, or an object
+ * that has a reference to the record exists.
  * Return: the record, not counted; NULL: there is none.
  */
 static inline struct nhca_user *nhca_user_find(struct nhca_users *users, u32 id)
@@ -232,8 +232,8 @@ void nhca_user_put(struct nhca_user *user);
  * @all:  amount that all users have
  * @n:    amount to take
  *
- * A request that is refused changes nothing, so it cannot make a concurrent request of another user
- * fail.
+ * A request that is refused never changes @all, so it cannot make a concurrent request of another
+ * user fail.
  * Context: any.
  * Return: 0: @n was added to @mine and @all; -EDQUOT: nhca_share_ok() refuses the amount to the
  * user; -ENOMEM: less than @n is left.
@@ -288,7 +288,7 @@ void nhca_pool_uncharge(struct nhca_users *users, struct nhca_user *user,
  * @tgid:     the process; counted
  * @ref:      one for each user context, queue pair and region of job memory
  * @shown:    nhca_pageref_owner_get() finds the record
- * @deadline: time in jiffies at which all waits for the process end, after it has died; 0 before
+ * @deadline: time in jiffies at which the waits end that follow the death of the process; 0 before
  *            the first of these waits
  */
 struct nhca_pageref_owner {
