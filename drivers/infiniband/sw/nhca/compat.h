@@ -103,7 +103,7 @@ static inline ssize_t nhca_vfs_iocb_iter_write(struct file *file, struct kiocb *
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
 #define NHCA_OLD_CREATE_CQ	/* create_cq takes struct ib_udata */
-/* Not needed: in these kernels, bottom halves of a CPU exclude each other also with PREEMPT_RT. */
+/* In these kernels the bottom halves of a CPU exclude each other, also with PREEMPT_RT. */
 #define local_lock_nested_bh(lock)	do { } while (0)
 #define local_unlock_nested_bh(lock)	do { } while (0)
 #endif
