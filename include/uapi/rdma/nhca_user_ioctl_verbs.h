@@ -55,7 +55,8 @@ struct nhca_channel_modify {
  * NHCA_RCXT_WR_ORDERED: the accumulate begins only when the earlier ones of the channel with this
  * flag, and for this peer, are complete; .notify has NHCA_NOTIFY_INITIATOR.  If NHCA_MAX_ORDERED
  * work requests of the channel wait for that, a further one completes with EBUSY.  So does any work
- * request that begins a transfer on the rCxt of one that waits for that.
+ * request that begins a transfer on the rCxt of one that waits for that.  A retransmission of one
+ * that waits completes without sending.
  */
 enum nhca_accumulate_op {
 	NHCA_ACCUMULATE_SUM	= 1,

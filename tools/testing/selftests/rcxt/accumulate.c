@@ -23,7 +23,7 @@
 #define LANES		3		/* transfers at a time; the last rCxt is for forged packets */
 #define CHUNK		(4u << 20)	/* bytes of a transfer, at most */
 #define SMALL		(192u << 10)	/* bytes of the vectors that models check */
-#define ASK_MS		30		/* time without a completion until the next probe */
+#define ASK_MS		30		/* see patience() */
 #define GIVE_UP_S	300
 #define ORDERED		12		/* accumulates that must be applied in order */
 #define SPEED		(64u << 20)
@@ -190,9 +190,17 @@ static void again(const struct lane *l, uint32_t offset, uint32_t length)
 	repeats++;
 }
 
+/* Return: nanoseconds without a completion until the next probe of a transfer. */
+static uint64_t patience(uint32_t bytes)
+{
+	return ASK_MS * 1000000ULL + bytes * 30ULL;
+}
+
 static void begin(struct lane *l, uint32_t i, const struct order *o, uint64_t from, uint64_t at,
 		  uint32_t bytes)
 {
+	int error;
+
 	l->op = o->op;
 	l->type = o->type;
 	l->t = transfer(&c, i, 0, bytes, NHCADV_NOTIFY_INITIATOR | NHCADV_NOTIFY_TARGET);
@@ -200,14 +208,18 @@ static void begin(struct lane *l, uint32_t i, const struct order *o, uint64_t fr
 	l->t.remote_pvo = c.there.pvo + at;
 	l->t.cookie = l->t.tid;
 	l->t.segment = segment_of(o->type);
-	start(&c, l->t.tid, 0);
-	if (l->type)
-		nhcadv_wr_accumulate(c.dv, &c.peer, &l->t, l->op, l->type, l->flags);
-	else
-		nhcadv_wr_write(c.dv, &c.peer, &l->t);
-	verb(ibv_wr_complete(c.qpx));
+	/* the send FIFO may still be full of repetitions */
+	do {
+		start(&c, l->t.tid, 0);
+		if (l->type)
+			nhcadv_wr_accumulate(c.dv, &c.peer, &l->t, l->op, l->type, l->flags);
+		else
+			nhcadv_wr_write(c.dv, &c.peer, &l->t);
+		error = ibv_wr_complete(c.qpx);
+	} while (error == ENOMEM);
+	verb(error);
 	l->busy = true;
-	l->ask = now_ns() + ASK_MS * 1000000ULL;
+	l->ask = now_ns() + patience(bytes);
 }
 
 static struct lane *lane_of(uint32_t tid)
@@ -273,7 +285,7 @@ static void look(void)
 		/* ENOMEM: the send FIFO is full */
 		if (!ibv_wr_complete(c.qpx))
 			probes++;
-		lanes[i].ask = now_ns() + ASK_MS * 1000000ULL;
+		lanes[i].ask = now_ns() + patience(lanes[i].t.total);
 	}
 }
 
@@ -941,6 +953,7 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	program = "accumulate";
 	job = 4730;
+	channel_sizes = (struct channel_sizes){ RCXTS, MEMORY, SEND_WR, 0 };
 	while ((letter = getopt(argc, argv, "d:g:p:s:b:f:kt")) != -1)
 		switch (letter) {
 		case 's':

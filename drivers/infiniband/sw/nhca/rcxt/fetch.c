@@ -557,6 +557,8 @@ static enum nhca_fetched fetch_execute(struct nhca_channel *ch)
 
 	if (wqe->opcode != NHCA_WR_CH_PACKET && !nhca_check_rcxt(ch, wqe->opcode, &wqe->rcxt[0]))
 		return fetch_fail(ch, IB_WC_LOC_QP_OP_ERR, NHCA_CH_ERR_WQE);
+	if (nhca_ordered_unbegun(ch, &id))
+		return fetch_end(ch, IB_WC_SUCCESS, -EALREADY);
 	if (wqe->opcode != NHCA_WR_CH_PACKET)
 		before = fetch_behind(ch, &id);
 	/* what ends the wait of @before may come only after this work request */

@@ -59,6 +59,19 @@ void nhca_ordered_set(struct nhca_channel *ch, struct nhca_ordered *o)
 	};
 }
 
+bool nhca_ordered_unbegun(const struct nhca_channel *ch, const struct nhca_rcxt_id *id)
+{
+	const struct nhca_rcxt_wr *wr = &ch->wqe->rcxt[0];
+	const struct nhca_sending *s;
+
+	if (ch->wqe->opcode != NHCA_WR_CH_ACCUMULATE || !(wr->flags & NHCA_RCXT_WR_RETRANSMIT))
+		return false;
+	list_for_each_entry(s, &ch->waiting, list)
+		if (s->behind && s->local.index == id->index && s->rx.tid == wr->tid)
+			return true;
+	return false;
+}
+
 u32 nhca_ordered_waiting(const struct nhca_channel *ch)
 {
 	const struct nhca_sending *s;

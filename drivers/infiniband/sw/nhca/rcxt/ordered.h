@@ -31,6 +31,18 @@ struct nhca_ordered *nhca_ordered_may(struct nhca_channel *ch);
 void nhca_ordered_set(struct nhca_channel *ch, struct nhca_ordered *o);
 
 /**
+ * nhca_ordered_unbegun - check whether ch->wqe repeats packets of an accumulate that has not begun
+ * @ch: the channel
+ * @id: the local rCxt of the work request
+ *
+ * A program does not know when an ordered accumulate begins, and the peer has none of its packets.
+ * Context: the channel's turn.
+ * Return: true if the work request is a retransmission of an ordered accumulate that waits: all
+ * packets will be sent when it begins.
+ */
+bool nhca_ordered_unbegun(const struct nhca_channel *ch, const struct nhca_rcxt_id *id);
+
+/**
  * nhca_ordered_waiting - count the ordered accumulates that wait
  * @ch: the channel
  * Context: the channel's turn.

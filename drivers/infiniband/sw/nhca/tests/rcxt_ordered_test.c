@@ -78,7 +78,11 @@ static void order_retransmit(struct kunit *test)
 	pair_drop(pair_first(test, NHCA_RX_ACCUMULATE));
 	ordered(a, 0, 2);
 	ordered(a, 1, 1);
+	/* a repetition of one that has not begun has nothing to send */
+	acc(a, SUM, U64, 2, 8, 0)->flags = NHCA_RCXT_WR_RETRANSMIT;
+	chan_bell(a);
 	KUNIT_EXPECT_TRUE(test, list_empty(&p->wire));
+	KUNIT_EXPECT_TRUE(test, chan_idle(a));
 	acc(a, SUM, U64, 1, 8, 0)->flags = NHCA_RCXT_WR_RETRANSMIT;
 	chan_bell(a);
 	one_more(test, 1);
