@@ -388,7 +388,7 @@ struct nhcadv_job_mem {
  * @access: IBV_ACCESS_LOCAL_WRITE: channels of the job may place data of their reads in the memory;
  *          IBV_ACCESS_REMOTE_READ; IBV_ACCESS_REMOTE_WRITE, which requires LOCAL_WRITE;
  *          IBV_ACCESS_REMOTE_ATOMIC, which requires LOCAL_WRITE: with REMOTE_WRITE, peers may
- *          accumulate.  Channels of the job may always send writes from the memory
+ *          accumulate.  Channels of the job may always send writes and accumulates from the memory
  * Return: a handle, or NULL with errno; nhcadv_reg_job_mem(3) has the causes of each errno.
  */
 struct nhcadv_job_mem *nhcadv_reg_job_mem(struct ibv_context *context, uint32_t job, void *addr,
@@ -500,10 +500,10 @@ struct nhcadv_target {
  * nhcadv_wr_X() calls member wr_X.  A work request uses ibv_qp_ex.wr_id and ibv_qp_ex.wr_flags.
  * IBV_SEND_SIGNALED requests the completion NHCADV_WC_LOCAL.  Only for nhcadv_wr_packet():
  * IBV_SEND_SOLICITED makes the completion at the peer a solicited one, and IBV_SEND_INLINE is
- * ignored.  Other flags are invalid.  ibv_wr_complete() returns the first error (EINVAL: invalid
- * argument; ENOMEM: too few free slots in the send FIFO; EOPNOTSUPP: see nhcadv_wr_fence(),
- * nhcadv_wr_move() and the calls in nhcadv_half.h and nhcadv_accumulate.h), and then posts nothing.
- * A slot is free again when its work request and all earlier ones are done.
+ * ignored.  Other flags are invalid.  After an error ibv_wr_complete() posts nothing, and returns
+ * the first error: EINVAL (invalid argument), ENOMEM (too few free slots in the send FIFO), or
+ * EOPNOTSUPP (see nhcadv_wr_fence(), nhcadv_wr_move(), nhcadv_half.h and nhcadv_accumulate.h).  A
+ * slot is free again when its work request and all earlier work requests are done.
  */
 struct nhcadv_qp_ex {
 	uint64_t comp_mask;

@@ -38,33 +38,33 @@ enum nhcadv_accumulate_type {
 
 /* flags of nhcadv_wr_accumulate() */
 enum nhcadv_accumulate_flags {
-	/* begin only when the earlier ones with this flag, to the same peer, are complete */
+	/* begin only when the earlier ones of the channel to the same peer are complete */
 	NHCADV_ACC_ORDERED = 1 << 0,
 };
 
 /* Bytes of headers that packets have in addition to those of nhcadv_wr_write() */
 #define NHCADV_ACCUMULATE_HEADER	4
 
-/* Number of accumulates with NHCADV_ACC_ORDERED that may wait for others of the channel */
+/* Maximum number of accumulates of a channel with NHCADV_ACC_ORDERED that wait */
 #define NHCADV_MAX_ORDERED		4
 
 /*
  * Combine @transfer->total bytes of local memory with the bytes at remote_pvo, element by element.
- * The peer's adapter applies each packet exactly once, as it arrives, in any order.  Several
+ * The peer's adapter applies each packet as it arrives, in any order, and no packet twice.  Several
  * channels may accumulate into the same elements at the same time.
  *
- * total, segment and remote_pvo are multiples of the size of an element.  segment is at most
+ * total, segment and remote_pvo must be multiples of the size of an element.  segment is at most
  * nhcadv_channel_info.segment of both ends less NHCADV_ACCUMULATE_HEADER; 0: the kernel chooses.
- * The peer's memory allows IBV_ACCESS_REMOTE_WRITE and IBV_ACCESS_REMOTE_ATOMIC.  Elements are
+ * The peer's memory must have IBV_ACCESS_REMOTE_WRITE and IBV_ACCESS_REMOTE_ATOMIC.  Elements are
  * little endian in the packets and in local memory.  Completions are those of nhcadv_wr_write():
  * NHCADV_WC_WRITE says that all elements were combined.
  *
  * If packets are lost, probe, and send the missing ones with nhcadv_wr_accumulate_again(): never
  * begin again with another tid, because the packets that have arrived would count twice.
  *
- * With NHCADV_ACC_ORDERED in @flags, notify has NHCADV_NOTIFY_INITIATOR.  nhcadv_wr_accumulate(3)
- * describes how many may wait.  Both ends need NHCADV_DEVICE_ACCUMULATE; a peer without it drops
- * the packets.
+ * With NHCADV_ACC_ORDERED in @flags, notify must include NHCADV_NOTIFY_INITIATOR;
+ * nhcadv_wr_accumulate(3) describes ordered accumulates.  Both ends need NHCADV_DEVICE_ACCUMULATE: a
+ * peer without it drops the packets.
  */
 static inline void nhcadv_wr_accumulate(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,
 					const struct nhcadv_transfer *transfer,
@@ -75,8 +75,8 @@ static inline void nhcadv_wr_accumulate(struct nhcadv_qp_ex *qp, const struct nh
 }
 
 /*
- * Retransmit @length bytes of nhcadv_wr_accumulate(), from @offset on; both as for
- * nhcadv_wr_retransmit().  Packets that the peer has already applied change nothing.
+ * Retransmit @length bytes of nhcadv_wr_accumulate(), from @offset on.  @offset and @length are as
+ * for nhcadv_wr_retransmit().  Packets that the peer has already applied change nothing.
  */
 static inline void nhcadv_wr_accumulate_again(struct nhcadv_qp_ex *qp,
 					      const struct nhcadv_peer *peer,

@@ -491,7 +491,7 @@ static uint32_t element_size(uint32_t op, uint32_t type)
 	}
 }
 
-/* Return: the description of the accumulate, or NULL after an error */
+/* Return: the struct nhca_rcxt_wr of the accumulate; NULL: ibv_wr_complete() returns an error */
 static struct nhca_rcxt_wr *begin_accumulate(struct nhcadv_qp_ex *dv,
 					     const struct nhcadv_peer *peer,
 					     const struct nhcadv_transfer *transfer, uint32_t op,

@@ -169,7 +169,7 @@ enum nhca_wr_opcode {
  * and notify is 0
  */
 #define NHCA_RCXT_WR_PROGRAM	(1u << 2)
-#define NHCA_RCXT_WR_ORDERED	(1u << 3)	/* see enum nhca_accumulate_op */
+#define NHCA_RCXT_WR_ORDERED	(1u << 3)	/* enum nhca_accumulate_op describes this flag */
 
 /* Limits of a transfer, in bytes and in packets */
 #define NHCA_MAX_TRANSFER	(16u << 20)
@@ -199,8 +199,8 @@ enum nhca_wr_opcode {
  *           less for a move (not with NHCA_RCXT_WR_RETRANSMIT, NHCA_WR_CH_PROBE, NHCA_WR_CH_PART)
  * @notify:  NHCA_NOTIFY_*
  * @flags:   NHCA_RCXT_WR_*
- * @op, @type: NHCA_WR_CH_ACCUMULATE: enum nhca_accumulate_op, which describes the work request, and
- *           enum nhca_accumulate_type; otherwise @reserved is 0
+ * @op, @type: NHCA_WR_CH_ACCUMULATE: enum nhca_accumulate_op and nhca_accumulate_type; otherwise
+ *           @reserved is 0
  *
  * NHCA_WR_CH_PACKET does not use this struct: it has SGEs or inline data of at most NHCA_FRAME_DATA
  * bytes.
@@ -236,11 +236,11 @@ enum nhca_wr_opcode {
  *
  * A malformed work request puts the channel into the error state.  A well-formed work request that
  * does not fit the state of its rCxts or the MTU completes in error, and nhca_cqe.vendor_err is an
- * errno:
- * EINVAL (the tid is too low; a retransmission or part does not match the transfer; an answer does
- * not match the request), EBUSY (see enum nhca_accumulate_op), ENOENT (the channel does not own the
- * local rCxt), EMSGSIZE (with the current MTU, @segment or the packet is too long, or the transfer
- * needs too many packets), ENOMEM (no memory for the bitmap of a read).
+ * errno: EINVAL (the tid is too low; a retransmission or part does not match the transfer; an
+ * answer does not match the request), EBUSY (see enum nhca_accumulate_op), ENOENT (the channel does
+ * not own the local rCxt), EMSGSIZE (with the current MTU, @segment or the packet is too long, or
+ * the transfer needs too many packets), ENOMEM (no memory for the bitmap of a read, or a limit for
+ * bitmaps is reached), EAFNOSUPPORT (move: only one of source and target has an IPv4 address).
  */
 struct nhca_rcxt_wr {
 	__aligned_u64 local_pvo;
@@ -533,27 +533,24 @@ static inline __u64 nhca_ring_bytes(__u32 entries, __u32 stride)
 	return NHCA_RING_HDR_SIZE + (__u64)entries * stride;
 }
 
-/* nhca_alloc_ucontext_resp.features */
-#define NHCA_FEATURE_LOCAL_OPS	(1u << 0)	/* NHCA_WR_LOCAL_INV, NHCA_WR_BIND_MW of programs */
+/* nhca_alloc_ucontext_resp.features: what user space may use */
+#define NHCA_FEATURE_LOCAL_OPS	(1u << 0)	/* NHCA_WR_LOCAL_INV, NHCA_WR_BIND_MW */
 #define NHCA_FEATURE_CHANNELS	(1u << 1)	/* channels: QPs of type IB_QPT_DRIVER */
-#define NHCA_FEATURE_FLUSH	(1u << 2)	/* NHCA_WR_FLUSH, NHCA_WR_ATOMIC_WRITE of programs */
+#define NHCA_FEATURE_FLUSH	(1u << 2)	/* NHCA_WR_FLUSH, NHCA_WR_ATOMIC_WRITE */
 #define NHCA_FEATURE_XRC	(1u << 3)
 #define NHCA_FEATURE_RATE_LIMIT	(1u << 4)	/* IB_QP_RATE_LIMIT */
 #define NHCA_FEATURE_RAW	(1u << 5)	/* raw packet QPs, WQs, RSS and flow steering */
 #define NHCA_FEATURE_RING_MEM	(1u << 6)	/* rings in user memory: struct nhca_ring_mem */
-#define NHCA_FEATURE_FENCE	(1u << 7)	/* channels may post NHCA_WR_CH_FENCE */
+#define NHCA_FEATURE_FENCE	(1u << 7)	/* NHCA_WR_CH_FENCE */
 /* Regions of files and block devices: struct nhca_reg_mr_cmd, NHCA_OBJECT_DIRECT_POOL */
 #define NHCA_FEATURE_DIRECT	(1u << 8)
-/* Third-party transfers: NHCA_WR_CH_MOVE, NHCA_METHOD_CHANNEL_TARGET */
-#define NHCA_FEATURE_MOVE	(1u << 9)
-#define NHCA_FEATURE_WATCH	(1u << 10)	/* NHCA_OBJECT_WATCH_SET */
-/* Half transfers */
-#define NHCA_FEATURE_PART	(1u << 11)	/* NHCA_WR_CH_PART */
-#define NHCA_FEATURE_FRAMES	(1u << 12)	/* NHCA_RCXT_WR_FRAMES of writes */
+#define NHCA_FEATURE_MOVE	(1u << 9)	/* NHCA_WR_CH_MOVE, NHCA_METHOD_CHANNEL_TARGET */
+#define NHCA_FEATURE_WATCH	(1u << 10)	/* watches: NHCA_OBJECT_WATCH_SET */
+#define NHCA_FEATURE_PART	(1u << 11)	/* half transfers: NHCA_WR_CH_PART */
+#define NHCA_FEATURE_FRAMES	(1u << 12)	/* writes with NHCA_RCXT_WR_FRAMES */
 #define NHCA_FEATURE_ASK	(1u << 13)	/* NHCA_RCXT_WR_PROGRAM */
-#define NHCA_FEATURE_READ_FRAMES	(1u << 14)	/* NHCA_RCXT_WR_FRAMES of reads */
-/* NHCA_WR_CH_ACCUMULATE; IB_ACCESS_REMOTE_ATOMIC of job memory */
-#define NHCA_FEATURE_ACCUMULATE	(1u << 15)
+#define NHCA_FEATURE_READ_FRAMES	(1u << 14)	/* reads with NHCA_RCXT_WR_FRAMES */
+#define NHCA_FEATURE_ACCUMULATE	(1u << 15)	/* NHCA_WR_CH_ACCUMULATE, IB_ACCESS_REMOTE_ATOMIC */
 
 /**
  * struct nhca_alloc_ucontext_resp - response of IB_USER_VERBS_CMD_GET_CONTEXT

@@ -41,7 +41,7 @@ struct nhca_channel_modify {
 
 /* Bytes of headers that packets of an accumulate have in addition to those of a write */
 #define NHCA_ACCUMULATE_HEADER		4
-/* Maximum number of work requests of a channel that wait because of NHCA_RCXT_WR_ORDERED */
+/* Maximum number of work requests of a channel with NHCA_RCXT_WR_ORDERED that wait */
 #define NHCA_MAX_ORDERED		4
 
 /**
@@ -49,21 +49,24 @@ struct nhca_channel_modify {
  *
  * The work request is like NHCA_WR_CH_WRITE, but the peer combines each element with the one in its
  * memory, exactly once: memory = memory op element.  nhca_rcxt_wr.total, .segment and .remote_pvo
- * are multiples of the size of an element, and .segment plus NHCA_ACCUMULATE_HEADER is at most
- * nhca_channel_info.segment of both sides.  The peer's memory has IB_ACCESS_REMOTE_WRITE and
- * IB_ACCESS_REMOTE_ATOMIC.  Elements are little endian.  Flags: NHCA_RCXT_WR_RETRANSMIT, or
- * NHCA_RCXT_WR_ORDERED: the accumulate begins only when the earlier ones of the channel with this
- * flag, and for this peer, are complete; .notify has NHCA_NOTIFY_INITIATOR.  If NHCA_MAX_ORDERED
- * work requests of the channel wait for that, a further one completes with EBUSY.  So does any work
- * request that begins a transfer on the rCxt of one that waits for that.  A retransmission of one
- * that waits completes without sending.
+ * must be multiples of the size of an element, and .segment plus NHCA_ACCUMULATE_HEADER at most
+ * nhca_channel_info.segment of both sides.  The peer's memory must have IB_ACCESS_REMOTE_WRITE and
+ * IB_ACCESS_REMOTE_ATOMIC.  Elements are little endian in local memory.
+ *
+ * .flags is 0, NHCA_RCXT_WR_RETRANSMIT or NHCA_RCXT_WR_ORDERED.  An accumulate with
+ * NHCA_RCXT_WR_ORDERED is an ordered one: it begins only when all earlier ordered accumulates of
+ * the channel to the same peer are complete, or were canceled or replaced.  Its .notify must
+ * include NHCA_NOTIFY_INITIATOR.  If NHCA_MAX_ORDERED ordered accumulates of the channel wait, a
+ * further one that has to wait completes with EBUSY.  A work request that would begin a transfer on
+ * the rCxt of an accumulate that waits for an earlier one completes with EBUSY as well.
+ * A retransmission of an accumulate that waits completes without sending.
  */
 enum nhca_accumulate_op {
 	NHCA_ACCUMULATE_SUM	= 1,
 	NHCA_ACCUMULATE_MIN	= 2,
 	NHCA_ACCUMULATE_MAX	= 3,
 	NHCA_ACCUMULATE_PROD	= 4,
-	/* integers only */
+	/* bitwise operations, for integers only */
 	NHCA_ACCUMULATE_OR	= 5,
 	NHCA_ACCUMULATE_AND	= 6,
 	NHCA_ACCUMULATE_XOR	= 7,

@@ -92,7 +92,7 @@ static float want_f32(u8 op, float a, float b)
 	return op == NHCA_ELEM_PROD ? x * y : (float)pick(a, b, op == NHCA_ELEM_MAX);
 }
 
-/* The nearest of the two numbers of 16 bits around @f, the even one of two equally near ones. */
+/* Return: the bf16 nearest to @f; if two are equally near, the one whose last bit is 0. */
 static u16 nearest_bf16(float f)
 {
 	u32 low = bits_of32(f) & 0xffff0000, high = low + 0x10000;
@@ -101,7 +101,7 @@ static u16 nearest_bf16(float f)
 	if (isnan(f) || isinf(f))
 		return low >> 16;
 	a = f32_of(low);
-	/* what would follow the largest number */
+	/* after the largest bf16, the next value would be 2^128 */
 	b = isinf(f32_of(high)) ? copysign(0x1p128, x) : f32_of(high);
 	if (fabs(x - a) == fabs(b - x))
 		return (low >> 16 & 1 ? high : low) >> 16;
@@ -141,7 +141,7 @@ static u64 want_int(u8 op, u8 type, u64 a, u64 b)
 	}
 }
 
-/* Return: true if @got is right: any quiet NaN is as good as another one. */
+/* Return: true if @got is right.  If a NaN is expected, any quiet NaN is right. */
 static int right(u8 op, u8 type, u64 a, u64 b, u64 got)
 {
 	float f;
@@ -217,7 +217,7 @@ static u64 value(unsigned int size, u64 other)
 		return (rnd() & all) & ~((1ull << x % mant) - 1);
 	case 3: /* the negative of the other operand, or near it */
 		return ((other ^ 1ull << (bits - 1)) + x % 5 - 2) & all;
-	case 4: /* below the normal numbers */
+	case 4: /* subnormal, or small */
 		return rnd() & (1ull << (bits - 1) | ((2ull << mant) - 1));
 	case 5: /* products at the ends of the range */
 		return (rnd() & ((1ull << mant) - 1)) |

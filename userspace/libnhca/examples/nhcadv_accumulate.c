@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * nhcadv_accumulate DEVICE [GID-INDEX]: the sum of the gradients of several workers, which the
- * adapter of one host computes as they arrive.  The program of this host does nothing until all of
- * them are complete.  Here the workers and the host are channels of the same device; usually they
- * are on several hosts, and exchange what struct end has by other means.  A worker that does not
- * get its completion in time probes the host, and sends the missing packets again.
+ * adapter of one host computes as the packets arrive.  The program of this host does nothing until
+ * all accumulates are complete.  Here the workers and the host are channels of the same device;
+ * usually they are on several hosts, and exchange QPNs, keys, rCxts and PVOs by other means.  A
+ * worker that does not get its completion in time probes the host, and sends the missing packets
+ * again.
  *
  *	cc -o nhcadv_accumulate nhcadv_accumulate.c -lnhca -libverbs
  */
@@ -136,7 +137,7 @@ static void send_again(struct end *worker, const struct nhcadv_peer *peer,
 	check(ibv_wr_complete(worker->qpx), "a repetition");
 }
 
-/* Return: true if the status says that the accumulate is complete.  Otherwise send what misses. */
+/* Return: true if the status says that the accumulate is complete; otherwise retransmit. */
 static bool look_at(struct end *worker, const struct nhcadv_peer *peer,
 		    const struct nhcadv_transfer *t, const struct nhcadv_frame *status)
 {

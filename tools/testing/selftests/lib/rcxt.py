@@ -88,14 +88,14 @@ class Packet:
     status: int = 0                 # in status
     have: int = 0                   # in status
     gid: bytes = bytes(16)          # in third-party request, challenge and write
-    target_channel: int = 0         # in third-party request and challenge, as are the following
-    target_key: int = 0
-    target_rcxt: int = 0
-    target_rcxt_key: int = 0
-    part: int = 0                   # also in half-receive read request and challenge, as is number
-    number: int = 0
-    op: int = 0                     # in accumulate, as is type
-    type: int = 0
+    target_channel: int = 0         # in third-party request and challenge
+    target_key: int = 0             # in third-party request and challenge
+    target_rcxt: int = 0            # in third-party request and challenge
+    target_rcxt_key: int = 0        # in third-party request and challenge
+    part: int = 0                   # in third-party and half-receive read request, and their challenges
+    number: int = 0                 # in third-party and half-receive read request, and their challenges
+    op: int = 0                     # in accumulate
+    type: int = 0                   # in accumulate
     payload: bytes = b""
 
     def __post_init__(self):

@@ -20,7 +20,7 @@
 #include "channels.h"
 
 #define SENDERS		8		/* at most */
-#define LANES		3		/* transfers at a time; the last rCxt is for forged packets */
+#define LANES		3		/* transfers at a time; rCxt LANES is for forged packets */
 #define CHUNK		(4u << 20)	/* bytes of a transfer, at most */
 #define SMALL		(192u << 10)	/* bytes of the vectors that models check */
 #define ASK_MS		30		/* see patience() */
@@ -31,8 +31,8 @@
 enum what { ADD = 1, ADD_ORDERED, ADD_RANGES, FORGE, DIE, WRITE_IT, QUIT };
 
 /*
- * What the target tells a sender; the sender answers with a byte when it is done.  WRITE_IT: op is
- * the type of the elements.
+ * Message with which the target tells a sender what to do.  The sender answers with a byte when it
+ * is done.  WRITE_IT: op is the type of the elements.
  */
 struct order {
 	uint32_t what, op, type, ones, count, chunk;
@@ -115,7 +115,7 @@ static void fill(uint8_t *p, uint32_t type, uint64_t bytes, uint64_t seed, bool 
 			element(p + k * sizes[type], type, seed, k);
 }
 
-/* What one element of the target must become. */
+/* Combine an element as the target must. */
 static void combine(uint8_t *to, const uint8_t *from, uint32_t op, uint32_t type)
 {
 	uint64_t a = 0, b = 0, x;
@@ -175,7 +175,7 @@ static uint32_t segment_of(uint32_t type)
 	return type ? (segment - NHCADV_ACCUMULATE_HEADER) / 8 * 8 : segment;
 }
 
-/* Send a part of the transfer again.  If the send FIFO is full, the next probe will tell. */
+/* Retransmit a part.  If the send FIFO is full, the status of the next probe repeats this. */
 static void again(const struct lane *l, uint32_t offset, uint32_t length)
 {
 	int error;
@@ -259,7 +259,7 @@ static void look(void)
 			die("tid %u: completion %#x: %s", d.tid, d.kind,
 			    ibv_wc_status_str(d.status));
 		l = lane_of(d.tid);
-		/* a status may have told before that the transfer is complete */
+		/* NULL: a status has said before that the transfer is complete */
 		if (l)
 			l->busy = false;
 	}
@@ -430,7 +430,7 @@ static void forge_all(const struct order *o)
 
 	memcpy(&at.sin_addr, theirs.gid.raw + 12, 4);
 	must(fd >= 0 && !connect(fd, (struct sockaddr *)&at, sizeof(at)));
-	/* the one that is valid, and then it again and again */
+	/* the valid packet, and repetitions of it */
 	for (i = 0; i < o->count; i++) {
 		size = forge(p, tid, pvo);
 		if (send(fd, p, size, 0) < 0)
@@ -440,7 +440,7 @@ static void forge_all(const struct order *o)
 	}
 	for (i = 0; i < o->count; i++)
 		for (k = 0; k < 10; k++) {
-			/* all but the first of them would be valid without the one error */
+			/* k = 0: a stale tid; the others would be valid without one error */
 			size = forge(p, k ? ++tid : 999, pvo);
 			switch (k) {
 			case 1 ... 4: /* key, job, rCxt */
@@ -764,7 +764,7 @@ static void test_forged(uint32_t count)
 	was = dropped();
 	order(0, &o);
 	done(0);
-	/* 999 was added once: by the packet that was valid, when it came first */
+	/* 999 was added once: by the first copy of the valid packet */
 	if (memcmp(vector + 4096, &value, 8) || differs(vector, 4096, 0) >= 0 ||
 	    differs(vector + 4104, SMALL - 4104, 0) >= 0)
 		die("forged packets have changed the vector");
@@ -777,7 +777,7 @@ static void test_forged(uint32_t count)
 	printf("# %" PRIu64 " drops of the channel\n", was);
 }
 
-/* The last sender is killed in the middle: each of its packets was applied as a whole, or not. */
+/* The last sender is killed: each of its packets was applied as a whole or not at all. */
 static void test_killed(void)
 {
 	struct order o = { .what = DIE, .op = NHCADV_ACC_SUM, .type = NHCADV_ACC_I64,

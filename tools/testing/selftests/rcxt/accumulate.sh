@@ -20,7 +20,7 @@ RUN_TIMEOUT=6000
 
 [ "$NODE" != 2 ] || run "the example of nhcadv_wr_accumulate(3)" nhcadv_accumulate "$RDMA_DEV" "$gid"
 
-# together NAME PORT NETEM PER-NODE OPTIONS...: node 1 is the target, and each other node runs so many senders
+# together NAME PORT NETEM PER-NODE OPTIONS...: node 1 is the target, and each other node runs PER-NODE senders
 together() {
 	local name=$1 port=$2 how=$3 each=$4 command i pids=() failed=
 	shift 4
@@ -36,7 +36,7 @@ together() {
 		done
 		for i in "${!pids[@]}"; do
 			wait "${pids[i]}"
-			# one sender is told to kill itself
+			# 137: with -k, the target tells one sender to kill itself
 			case $? in 0 | 137) ;; *) failed+=" $i" ;; esac
 			sed 's/^/# /' "$LIB_TMP/sender-$((i + 1))"
 		done

@@ -88,9 +88,10 @@ void nhca_job_put(struct nhca_job *job);
  * @pvo:     PVO of the first byte
  * @length:  bytes; other bytes of the same pages cannot be accessed
  * @access:  IB_ACCESS_LOCAL_WRITE (READs of the job may place data here), _REMOTE_READ,
- *           _REMOTE_WRITE, _REMOTE_ATOMIC (accumulates, together with _REMOTE_WRITE); WRITEs of the
- *           job may always send from here
- * @pagerefs: references of packets to pages of the region; owned; NULL: there were none (pageref.h)
+ *           _REMOTE_WRITE, _REMOTE_ATOMIC (with _REMOTE_WRITE: peers may accumulate); WRITEs and
+ *           accumulates of the job may always send from here
+ * @pagerefs: counts the references of packets to pages of the region (pageref.h); owned; NULL: no
+ *           packet has had a reference yet
  * @tces:    range of its TCEs; owned
  * @umem:    pins user pages; owned; NULL: the caller of nhca_job_mem_pages() keeps the pages
  * @owner:   the process that has registered @umem; counted

@@ -515,8 +515,8 @@ int nhca_rx_copy(struct nhca_rx *rx, struct nhca_iter *it);
 /**
  * nhca_rx_whole - get contiguous payload, in whole units
  * @rx:   the packet
- * @off:  offset in the payload, in bytes; larger offsets must come later
- * @len:  bytes of payload to return at most; a multiple of @unit, and at least @unit
+ * @off:  offset in the payload, in bytes; calls with increasing offsets are fastest
+ * @len:  maximum number of bytes to return; a multiple of @unit, and at least @unit
  * @unit: bytes of a unit
  * @buf:  room for a unit that is not contiguous in the skb
  * @n:    set to the number of bytes: a multiple of @unit, at least @unit

@@ -15,8 +15,8 @@
 
 /*
  * Each of these locks protects the elements of many pages while a packet is applied to them.  Job
- * memory is in the direct map, so a page has the same lock through whatever region, channel and
- * device of the host a packet names it.  A CPU holds one of them at a time, for one page at most.
+ * memory is in the direct map, so the lock of a page does not depend on the region, channel or
+ * device that a packet uses.  A CPU holds at most one of these locks at a time.
  */
 static struct {
 	spinlock_t lock;
@@ -31,8 +31,8 @@ spinlock_t *nhca_accumulate_lock(const void *addr)
 }
 
 /*
- * Find all bytes in memory that a packet is applied to.
- * Return: number of segments, each in one page; -EACCES: memory protection refuses some byte;
+ * Find all bytes in memory that a packet is applied to, and check access to them.
+ * Return: number of segments, each in one page; -EACCES: memory protection refuses a byte;
  * -EFAULT: the skb has fewer bytes than the payload.
  */
 static int accumulate_find(struct nhca_channel *ch, const struct nhca_rx *rx, struct nhca_seg *segs)
@@ -54,7 +54,7 @@ static int accumulate_find(struct nhca_channel *ch, const struct nhca_rx *rx, st
 
 /*
  * Apply the payload from @off on to the bytes of one page.  The elements in memory are aligned; the
- * payload may have any alignment, and its elements may be parts of two fragments of the skb.
+ * payload may have any alignment, and two fragments of the skb may each have a part of an element.
  */
 static void accumulate_page(struct nhca_rx *rx, u32 off, const struct nhca_seg *seg)
 {
@@ -84,7 +84,7 @@ static int accumulate_one(struct nhca_channel *ch, struct nhca_rx *rx)
 
 	if (!rx->payload)
 		return 0;
-	/* one section for each packet, because combining takes longer than copying */
+	/* one live section for each packet, because combining takes longer than copying */
 	nhca_live_enter();
 	n = accumulate_find(ch, rx, segs);
 	for (i = 0; i < n; i++) {

@@ -3,21 +3,22 @@
  * Payload of accumulates, which is combined with elements in memory.  Private to rcxt/ and its
  * tests.
  *
- * Each packet is applied exactly once: its bit in the rCxt was set before (nhca_rcxt_payload()), and
- * no bit is cleared while the rCxt has this tid.  Each packet is applied as a whole or not at all:
- * all its bytes in memory are found before the first element changes.
+ * Each packet is applied at most once: its bit in the rCxt was set before, by nhca_rcxt_payload() or
+ * nhca_rcxt_run(), and no bit is cleared while the rCxt receives this transfer.  Each packet is
+ * applied as a whole or not at all: access to all its bytes in memory is checked before the first
+ * element changes.
  */
 #ifndef NHCA_RCXT_ACCUMULATE_H
 #define NHCA_RCXT_ACCUMULATE_H
 
 #include "engine.h"
 
-/* the rights that memory needs: elements are read, changed and written */
+/* the rights that the memory must have */
 #define NHCA_ACCUMULATE_ACCESS	(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC)
 
 /**
- * nhca_accumulate_lock - find the lock of elements in memory
- * @addr: any byte of the page of the elements, in the direct map
+ * nhca_accumulate_lock - find the lock of the elements of a page
+ * @addr: any byte of the page, in the direct map
  * Context: any.
  * Return: the lock, which the CPU that applies a packet to the page holds.
  */
@@ -31,7 +32,8 @@ spinlock_t *nhca_accumulate_lock(const void *addr);
  * @run: number of packets that follow @rx in the batch
  *
  * Other CPUs may apply packets to the same elements at the same time: each element is changed under
- * a lock.  The operation is not atomic with respect to stores of programs and to atomics of QPs.
+ * a lock.  The operation is not atomic with respect to stores of programs, writes of peers and
+ * atomics of QPs.
  * Context: softirq, RCU read side, no lock held; not in a live section.
  * Return: NHCA_CH_COUNTERS on success; otherwise the counter for the packet that was refused, of
  * which no element was changed.

@@ -180,7 +180,7 @@ void nhca_channel_grace(struct nhca_channel *ch)
  * @copies:  a CPU copies payload of a transfer
  * @packets: the send engine makes packets of a transfer
  * @pages:   packets refer to pages of a write (nhca_rcxt.wrote)
- * @ordered: an ordered accumulate (NHCA_RCXT_WR_ORDERED) was in progress
+ * @ordered: an ordered accumulate (NHCA_RCXT_WR_ORDERED) may have been in progress
  *
  * @copies and @packets end with nhca_channel_grace().
  */

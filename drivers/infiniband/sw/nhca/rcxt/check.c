@@ -162,8 +162,9 @@ static bool check_flags_ok(u8 opcode, u8 flags)
 }
 
 /*
- * Check operation and type of an accumulate, and that its bytes are aligned elements.  A segment of
- * 0, which the caller replaces, is accepted.
+ * Check that an accumulate has a valid operation and type, and consists of whole aligned elements.
+ * A segment of 0, which the caller replaces, is accepted.  Other work requests have neither
+ * operation nor type: @wr->reserved must be 0.
  */
 static bool check_elements_ok(u8 opcode, const struct nhca_rcxt_wr *wr)
 {
@@ -175,7 +176,7 @@ static bool check_elements_ok(u8 opcode, const struct nhca_rcxt_wr *wr)
 	return size && !((wr->total | wr->segment | wr->remote_pvo) & (size - 1));
 }
 
-/* Return: the segment of ch->wqe if the program lets the kernel choose it. */
+/* Return: the segment that the kernel chooses if the work request in ch->wqe has a segment of 0. */
 static u32 check_segment(const struct nhca_channel *ch)
 {
 	u32 segment = nhca_channel_segment(ch->dev);
@@ -183,7 +184,7 @@ static u32 check_segment(const struct nhca_channel *ch)
 	/* half-receive write or read: each segment goes into one frame */
 	if (ch->wqe->rcxt[0].flags & NHCA_RCXT_WR_FRAMES)
 		return min(segment, NHCA_RX_MAX_PACKET);
-	/* whole elements of any type */
+	/* a multiple of 8 bytes, so that it consists of whole elements of any type */
 	if (ch->wqe->opcode == NHCA_WR_CH_ACCUMULATE)
 		return max(round_down(segment - NHCA_ACCUMULATE_HEADER, 8), NHCA_RCXT_MIN_SEGMENT);
 	return ch->wqe->opcode != NHCA_WR_CH_MOVE ? segment :

@@ -130,12 +130,14 @@ enum nhca_drr_state {
  * @zcopy:   nhca_zcopy_seq() after the latest packet: the highest number that a zero-copy
  *           reference of the transfer can have.  A cancel that has begun waits for the release of
  *           the references up to this number
- * @waits:   in nhca_channel.waiting: opcode of the work request, of which only @index, @local,
- *           @qpn, @rx.key, @rx.tid, @cancelling, @zcopy, @ordered and @behind are set; otherwise 0
+ * @waits:   in nhca_channel.waiting: opcode of the work request; otherwise 0.  While @waits is not
+ *           0, only @list, @order, @index, @local, @qpn, @rx.key, @rx.tid, @cancelling, @zcopy,
+ *           @ordered and @behind are valid
  * @cancelling: in nhca_channel.waiting: the work request is a cancel that has begun
- * @ordered: in nhca_channel.waiting: an ordered accumulate (NHCA_RCXT_WR_ORDERED)
- * @behind:  in nhca_channel.waiting: the ordered accumulate waits for an earlier one, and not for
- *           its rCxt
+ * @ordered: in nhca_channel.waiting: the work request is an ordered accumulate
+ *           (NHCA_RCXT_WR_ORDERED)
+ * @behind:  in nhca_channel.waiting: the ordered accumulate waits for an earlier ordered accumulate
+ *           (nhca_ordered_may()), and not for its rCxt
  * @status:  write in nhca_channel.ended: status of the completion; otherwise IB_WC_SUCCESS
  * @qpn:     QPN of the peer's channel
  * @rx:      fields of the RXETH that all packets have in common
@@ -172,11 +174,11 @@ struct nhca_sending {
 };
 
 /**
- * struct nhca_ordered - the latest ordered accumulate of a channel to a peer
+ * struct nhca_ordered - an ordered accumulate that a channel has begun
  * @qpn:   QPN of the peer's channel
  * @key:   lower 32 bits of its key
  * @local: rCxt of the accumulate
- * @tid:   tid of the accumulate; 0: the element is not in use
+ * @tid:   tid of the accumulate; 0: the element was never used
  */
 struct nhca_ordered {
 	u32 qpn;
@@ -238,8 +240,10 @@ struct nhca_channel_counts {
  * @waiting: work requests that others pass, in the order of the FIFO: they wait for their rCxts, or
  *           are cancels that have begun (nhca_sending.cancelling)
  * @num_waiting: number of work requests in @waiting, at most NHCA_CH_WAITING
- * @ordered: ordered accumulates in progress, at most one for each peer (ordered.h)
- * @retry:   the element of @waiting whose work request is executed again; NULL: that of @fetched is
+ * @ordered: ordered accumulates that have begun (ordered.h).  At most one for each peer is in
+ *           progress; the elements of the other ones may be used again
+ * @retry:   the element of @waiting whose work request is executed again; NULL: the work request at
+ *           @fetched is executed
  * @free:    unused elements of @writes
  * @writes:  NHCA_CH_WRITES elements for writes and waiting work requests of this channel; owned
  * @order:   writes in @sending and @ended, and @waiting, in the order of the FIFO

@@ -218,10 +218,9 @@ static enum nhca_fetched fetch_packet(struct nhca_channel *ch, struct nhca_av *a
 }
 
 /*
- * Find an earlier work request that waits to begin on the rCxt: those for one rCxt begin in order.
- * A work request that begins no transfer passes one that waits for an ordered accumulate, because
- * it may be what ends this wait.
- * Return: the work request, or NULL.
+ * Find an earlier work request that waits to begin on the rCxt, because work requests for one rCxt
+ * begin in order.  Cancels, probes, fences and retransmissions pass an accumulate that waits for an
+ * earlier ordered one, because they may end this wait.  Return: the work request, or NULL.
  */
 static const struct nhca_sending *fetch_behind(const struct nhca_channel *ch,
 					       const struct nhca_rcxt_id *id)
@@ -242,11 +241,10 @@ static const struct nhca_sending *fetch_behind(const struct nhca_channel *ch,
 }
 
 /*
- * Put the work request in ch->wqe on ch->waiting, so that later work requests pass it.  A cancel
- * waits for its rCxt, or for the end of accesses to memory; any other work request waits for its
- * rCxt.
- * Return: NHCA_FETCHED_DONE: the work request was put on the list; NHCA_FETCHED_NONE: the work
- * request stays where it is, because it is on the list already, or because the list has no room.
+ * Put the work request in ch->wqe on ch->waiting, so that later work requests pass it.  Each waits
+ * for its rCxt, a cancel also for the end of accesses to memory, an ordered accumulate also for an
+ * earlier one.  Return: NHCA_FETCHED_DONE: the work request was put on the list; NHCA_FETCHED_NONE:
+ * it stays where it is, because it is on the list already, or because the list has no room.
  */
 static enum nhca_fetched fetch_wait(struct nhca_channel *ch)
 {
@@ -279,7 +277,7 @@ static enum nhca_fetched fetch_wait(struct nhca_channel *ch)
 	return NHCA_FETCHED_DONE;
 }
 
-/* Let the ordered accumulate in ch->wqe wait for earlier ones. */
+/* Let the ordered accumulate in ch->wqe wait, because nhca_ordered_may() has returned NULL. */
 static enum nhca_fetched fetch_in_order(struct nhca_channel *ch)
 {
 	enum nhca_fetched done;
@@ -537,7 +535,7 @@ static bool fetch_flush_cancel(struct nhca_channel *ch, const struct nhca_rcxt_i
 	return true;
 }
 
-/* Return: true if packets of the work request are too long for the MTU, which may have changed. */
+/* Return: true if the packets are too long for the netdev's MTU, which may have changed. */
 static bool fetch_too_long(const struct nhca_channel *ch)
 {
 	const struct nhca_rcxt_wr *wr = &ch->wqe->rcxt[0];
@@ -561,10 +559,13 @@ static enum nhca_fetched fetch_execute(struct nhca_channel *ch)
 		return fetch_end(ch, IB_WC_SUCCESS, -EALREADY);
 	if (wqe->opcode != NHCA_WR_CH_PACKET)
 		before = fetch_behind(ch, &id);
-	/* what ends the wait of @before may come only after this work request */
+	/* in the FIFO, this work request would delay those that may end the wait of @before */
 	if (before && before->behind && !ch->retry)
 		return fetch_end(ch, IB_WC_LOC_QP_OP_ERR, -EBUSY);
-	/* one work request that waits for an rCxt is enough, but nothing may wait for its cancel */
+	/*
+	 * @before waits for the rCxt.  A cancel moves to ch->waiting, so that later ones pass it.
+	 * Other work requests stay in the FIFO, as the list has room for NHCA_CH_WAITING only.
+	 */
 	if (before)
 		return wqe->opcode == NHCA_WR_CH_CANCEL ? fetch_wait(ch) : NHCA_FETCHED_NONE;
 	if (wqe->opcode == NHCA_WR_CH_CANCEL)

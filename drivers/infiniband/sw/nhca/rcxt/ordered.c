@@ -3,7 +3,7 @@
 #include "begin.h"
 #include "ordered.h"
 
-/* Return: true if the accumulate is in progress.  With tid 0, the rCxt need not exist. */
+/* Return: true if the accumulate is in progress.  Its rCxt may have been released. */
 static bool ordered_busy(struct nhca_channel *ch, const struct nhca_ordered *o)
 {
 	struct nhca_rcxt *rc;
@@ -17,7 +17,7 @@ static bool ordered_busy(struct nhca_channel *ch, const struct nhca_ordered *o)
 	return busy;
 }
 
-/* Return: true if an ordered accumulate to the same peer waits, which is before that of ch->wqe. */
+/* Return: true if an ordered accumulate that is earlier than ch->wqe waits for the same peer. */
 static bool ordered_behind(const struct nhca_channel *ch)
 {
 	const struct nhca_sending *s;

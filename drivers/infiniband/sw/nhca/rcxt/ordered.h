@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Ordered accumulates (NHCA_RCXT_WR_ORDERED).  The accumulates of one channel to one peer that have
- * this flag are applied in the order of their work requests: each of them begins only when the one
- * before is complete.  Private to rcxt/.
+ * this flag are applied in the order of their work requests: each of them begins only when the
+ * earlier ones are complete, or were canceled or replaced.  Private to rcxt/.
  */
 #ifndef NHCA_RCXT_ORDERED_H
 #define NHCA_RCXT_ORDERED_H
@@ -13,12 +13,12 @@
  * nhca_ordered_may - check whether the ordered accumulate of ch->wqe may begin
  * @ch: the channel
  *
- * If it has to wait, one of these events kicks the channel: the notice of the accumulate that it
- * waits for, a status that replaces this notice, or the release of the rCxt.  A cancel, or another
- * transfer on the rCxt, ends the wait in a turn of the channel.
+ * If the accumulate has to wait for an earlier one, one of these events kicks the channel: the
+ * notice of the earlier one, a status that replaces this notice, or the release of the rCxt of the
+ * earlier one.  A cancel, or another transfer on that rCxt, ends the wait in a turn of the channel.
  * Context: the channel's turn.
  * Return: the element of nhca_channel.ordered for nhca_ordered_set(); NULL: an earlier ordered
- * accumulate to the same peer waits or is in progress, or too many are in progress.
+ * accumulate to the same peer waits or is in progress, or NHCA_CH_ORDERED are in progress.
  */
 struct nhca_ordered *nhca_ordered_may(struct nhca_channel *ch);
 

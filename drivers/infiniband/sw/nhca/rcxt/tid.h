@@ -531,8 +531,8 @@ static inline bool nhca_rcxt_no_copies(const struct nhca_rcxt *rc)
  * @rc:  the rCxt
  * @tid: tid of the accumulate
  * Context: any, rCxt's lock.
- * Return: true if it is; false: the peer has said that it is complete, or it was canceled or
- * replaced.
+ * Return: true if the accumulate is in progress; false: a notice or status of the peer has said
+ * that the accumulate is complete, or the accumulate was canceled or replaced.
  */
 static inline bool nhca_rcxt_in_order(const struct nhca_rcxt *rc, u32 tid)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* For suites about accumulates: two hosts, whose target lets peers accumulate. */
+/* For suites about accumulates: two hosts; the memory of the target lets peers accumulate. */
 #ifndef NHCA_TEST_ACCUMULATE_FIXTURE_H
 #define NHCA_TEST_ACCUMULATE_FIXTURE_H
 
@@ -11,7 +11,7 @@
 #define ACC	NHCA_WR_CH_ACCUMULATE
 #define SUM	NHCA_ELEM_SUM
 #define U64	NHCA_ELEM_U64
-#define WORDS	(PAIR_SEG / 8)		/* elements u64 of a packet */
+#define WORDS	(PAIR_SEG / 8)		/* u64 elements in a packet */
 #define FROM	(64u << 10)		/* offset of the elements in the memory of the sender */
 
 static inline int acc_init(struct kunit *test)
@@ -28,8 +28,8 @@ static inline int acc_init(struct kunit *test)
 }
 
 /*
- * Fill in an accumulate, for chan_bell(), of @total bytes from FROM of the sender to @at of the
- * peer.
+ * Fill in the work request of an accumulate of @total bytes, from offset FROM of the sender's
+ * memory to offset @at of the peer's memory.  The caller posts the work request with chan_bell().
  */
 static inline struct nhca_rcxt_wr *acc(struct chan *a, u8 op, u8 type, u32 tid, u32 total,
 				       u32 at)
@@ -54,7 +54,7 @@ static inline u64 *words(const struct pair_end *end, u32 at)
 	return (u64 *)(end->bytes + at);
 }
 
-/* Set @n words from FROM of the sender on to @value. */
+/* Set the @n words at offset FROM to @value. */
 static inline void set_words(const struct pair_end *end, u32 n, u64 value)
 {
 	u32 i;
@@ -63,7 +63,7 @@ static inline void set_words(const struct pair_end *end, u32 n, u64 value)
 		words(end, FROM)[i] = value;
 }
 
-/* Return: true if @n words from @at of the target on are @value, and all others are 0. */
+/* Return: true if the @n words at offset @at are @value, and all other bytes are 0. */
 static inline bool are_words(const struct pair_end *end, u32 at, u32 n, u64 value)
 {
 	u32 i;

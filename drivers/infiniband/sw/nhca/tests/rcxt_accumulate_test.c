@@ -253,7 +253,7 @@ static void acc_wire(struct kunit *test)
 	expect_done(test, a, 1, 2 * PAIR_SEG);
 }
 
-/* All packets of a transfer have the same operation and type, and are accumulates. */
+/* A packet whose operation, type or kind differs from those of its transfer is dropped. */
 static void acc_mismatch(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -407,7 +407,7 @@ static void acc_fragments(struct kunit *test)
 	kfree_skb(skb);
 }
 
-/* number of elements that were combined, and of those that were with the lock held */
+/* number of calls of whole_locked(), one for each element, and of those with the lock held */
 static u32 combined, locked;
 
 /* Replaces nhca_rx_whole(): returns one element at a time. */

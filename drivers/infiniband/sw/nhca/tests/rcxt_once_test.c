@@ -8,7 +8,7 @@
 
 #include "accumulate_fixture.h"
 
-/* Packets that come again, before and after the end of the transfer, change nothing. */
+/* Repeated packets change nothing, whether they come before or after the end of the transfer. */
 static void once_again(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -28,7 +28,7 @@ static void once_again(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, chan_count(b, NHCA_CH_DROP_DUPLICATE), 6);
 	KUNIT_EXPECT_EQ(test, pair_count(test, NHCA_RX_NOTICE), 1);
-	/* the program sends all of it again */
+	/* the program retransmits the whole transfer */
 	acc(a, SUM, U64, 1, 3 * PAIR_SEG, 0)->flags = NHCA_RCXT_WR_RETRANSMIT;
 	chan_bell(a);
 	pair_settle(test);
@@ -48,7 +48,7 @@ static void once_again(struct kunit *test)
 
 /* ---- what happens while a CPU applies a packet ---- */
 
-/* what another CPU does meanwhile */
+/* what another CPU does before nhca_accumulate() applies the packet */
 static void (*meanwhile)(struct kunit *test);
 
 /* Replaces nhca_accumulate() once. */
@@ -62,7 +62,7 @@ static enum nhca_channel_counter accumulate_and_more(struct nhca_channel *ch, st
 	return nhca_accumulate(ch, rx, run);
 }
 
-/* Let the target receive the first packet, and call @fn while it applies the packet. */
+/* Let the target receive the first packet; @fn acts as another CPU while the target applies it. */
 static void rx_meanwhile(struct kunit *test, void (*fn)(struct kunit *test))
 {
 	meanwhile = fn;
@@ -78,14 +78,14 @@ static void all_packets(struct kunit *test)
 	list_for_each_entry(pk, &p->wire, list)
 		if (pk->hdr.opcode == NHCA_RX_ACCUMULATE)
 			pair_rx(test, pk);
-	/* the packet that is being applied has not been applied, so nobody is told */
+	/* the first packet has not been applied yet, so there is no notice and no completion */
 	KUNIT_EXPECT_EQ(test, words(&p->end[1], 0)[0], 0);
 	KUNIT_EXPECT_TRUE(test, chan_idle(p->end[1].chan));
 	KUNIT_EXPECT_EQ(test, pair_count(test, NHCA_RX_NOTICE), 0);
 	KUNIT_EXPECT_EQ(test, chan_rcxt(p->end[1].chan, 0)->state, NHCA_RCXT_RECEIVING);
 }
 
-/* While one CPU applies a packet, others receive it again, and all other packets. */
+/* While one CPU applies a packet, another CPU receives all packets, also a copy of this one. */
 static void once_duplicate_meanwhile(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -117,7 +117,7 @@ static void fence(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pair_count(test, NHCA_RX_STATUS), 0);
 }
 
-/* A fence that finds a packet being applied is not answered; the next one is. */
+/* The target answers no fence while it applies a packet, and answers a later fence. */
 static void once_fence_meanwhile(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -128,7 +128,7 @@ static void once_fence_meanwhile(struct kunit *test)
 	acc(a, SUM, U64, 1, 3 * PAIR_SEG, 0);
 	chan_bell(a);
 	rx_meanwhile(test, fence);
-	/* the packet was applied as a whole, and no other one is */
+	/* the packet was applied as a whole; the fence has made all packets on the wire stale */
 	pair_settle(test);
 	KUNIT_EXPECT_TRUE(test, are_words(b->end, 0, WORDS, 1));
 	KUNIT_EXPECT_EQ(test, chan_count(b, NHCA_CH_DROP_STALE), 3);
@@ -171,7 +171,7 @@ static void next_tid(struct kunit *test)
 	struct pair *p = test->priv;
 	struct pair_packet *pk = list_last_entry(&p->wire, struct pair_packet, list);
 
-	/* a real CPU would wait for the copy: the rCxt must not begin the next transfer */
+	/* a receiving CPU would repeat the call: the rCxt must not begin the next transfer yet */
 	KUNIT_EXPECT_EQ(test, pk->hdr.rx.tid, 1);
 	pk->hdr.rx.tid = 2;
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_payload(&p->end[1].chan->ch->rd->pool,
@@ -217,7 +217,7 @@ static u32 poll_complete(struct kunit *test, struct chan *b)
 
 /*
  * Several senders on two hosts accumulate into overlapping ranges, on a network that loses,
- * repeats and reorders packets.  The memory must be what a model says, which applies each
+ * repeats and reorders packets.  The memory must be equal to that of a model, which applies each
  * accumulate once.
  */
 static void once_random(struct kunit *test)
@@ -293,7 +293,7 @@ static void once_random(struct kunit *test)
 				repeats++;
 			}
 		}
-		/* packets that come after the end */
+		/* packets that come after the end of their transfers */
 		pair_settle(test);
 		KUNIT_ASSERT_EQ(test, poll_complete(test, b), 0);
 		KUNIT_ASSERT_EQ_MSG(test, memcmp(model, b->end->bytes, 16384), 0,

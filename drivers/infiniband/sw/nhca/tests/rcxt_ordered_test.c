@@ -38,7 +38,7 @@ static void one_more(struct kunit *test, u32 sum)
 	pair_deliver(test);
 }
 
-/* Each of them begins when the notice of the one before has come; others pass them. */
+/* An ordered accumulate begins when the notice of the earlier one has come; others do not wait. */
 static void order_begins(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -67,7 +67,7 @@ static void order_begins(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, chan_idle(a) && list_empty(&p->wire));
 }
 
-/* A retransmission passes those that wait, also on their rCxt, and so does a probe. */
+/* A retransmission passes ordered accumulates that wait, also one on the same rCxt. */
 static void order_retransmit(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -114,7 +114,7 @@ static void order_status(struct kunit *test)
 	one_more(test, 2);
 }
 
-/* A cancel ends the wait, also if it is for the rCxt of one that waits. */
+/* A cancel of the accumulate in progress ends the wait, also if one on the same rCxt waits. */
 static void order_cancel(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -130,7 +130,7 @@ static void order_cancel(struct kunit *test)
 	one_more(test, 1);
 	one_more(test, 2);
 
-	/* cancel one that waits: it ends in error, and the next one begins */
+	/* cancel an accumulate that waits: it completes in error when it would begin */
 	ordered(a, 0, 3);
 	pair_drop(pair_first(test, NHCA_RX_ACCUMULATE));
 	ordered(a, 1, 2);
@@ -145,7 +145,7 @@ static void order_cancel(struct kunit *test)
 	one_more(test, 3);
 }
 
-/* The release of the rCxt ends the wait. */
+/* The release of the rCxt of the accumulate in progress ends the wait. */
 static void order_release(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -166,7 +166,7 @@ static void order_release(struct kunit *test)
 	a->ids[0] = a->ids[3];
 }
 
-/* Another transfer on the rCxt of the one in progress replaces it, and ends the wait. */
+/* Another transfer on the rCxt of the accumulate in progress replaces it, and ends the wait. */
 static void order_replaced(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -184,7 +184,7 @@ static void order_replaced(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, words(&p->end[1], 64)[0], 1);
 }
 
-/* Different peers do not wait for each other. */
+/* Ordered accumulates to different peers do not wait for each other. */
 static void order_peers(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -203,7 +203,7 @@ static void order_peers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, words(&p->end[1], 0)[0], 4);
 }
 
-/* A limited number waits, so that retransmissions always have a place.  The others fail. */
+/* At most NHCA_MAX_ORDERED ordered accumulates wait; further ones complete with EBUSY. */
 static void order_limit(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -225,11 +225,11 @@ static void order_limit(struct kunit *test)
 		wqe->rcxt[0].flags = NHCA_RCXT_WR_ORDERED;
 		chan_bell(a);
 	}
-	/* one is in progress, NHCA_MAX_ORDERED wait, and one is too many */
+	/* one accumulate is in progress, NHCA_MAX_ORDERED wait, and one completes with EBUSY */
 	cqe = chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_LOC_QP_OP_ERR);
 	KUNIT_EXPECT_EQ(test, cqe.vendor_err, EBUSY);
 	KUNIT_EXPECT_EQ(test, cqe.wr_id, chan_wr_id(NHCA_MAX_ORDERED + 1));
-	/* a transfer on the rCxt of one that waits could never begin if it waited as well */
+	/* a transfer on the rCxt of an accumulate that waits completes with EBUSY as well */
 	acc(a, SUM, U64, 9, 8, 0);
 	wqe = nhca_ring_slot(&a->ch->sq, a->posted);
 	wqe->chan.local_rcxt = a->ids[1];
@@ -241,7 +241,7 @@ static void order_limit(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, list_empty(&p->wire));
 }
 
-/* What waits is flushed when the channel fails. */
+/* Ordered accumulates that wait are flushed when the channel fails. */
 static void order_flush(struct kunit *test)
 {
 	struct pair *p = test->priv;

@@ -304,7 +304,10 @@ static void rxeth_other_lengths(struct kunit *test)
 	x.pvo += 2;
 	KUNIT_EXPECT_FALSE(test, nhca_rxeth_fits(&x, NHCA_RX_ACCUMULATE, 1024));
 
-	/* half-receive read requests: whole packets, which fit into frames */
+	/*
+	 * half-receive READ requests: the part consists of whole packets, and each packet fits into
+	 * a frame (1984 bytes)
+	 */
 	x = (struct nhca_rxeth) { .total = 2148, .segment = 1024, .part = 2148 };
 	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_FRAMES_REQUEST, 0));
 	KUNIT_EXPECT_TRUE(test, nhca_rxeth_fits(&x, NHCA_RX_FRAMES_CHALLENGE, 0));

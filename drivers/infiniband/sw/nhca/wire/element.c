@@ -67,7 +67,7 @@ static __always_inline u16 elem_bf16(u8 op, u16 a, u16 b)
 {
 	u32 x = elem_real(op, NHCA_BINARY32, (u32)a << 16, (u32)b << 16);
 
-	/* the result is quiet, so a bit of the upper half says that it is a NaN */
+	/* round, except a NaN: it is quiet, so its upper half is a NaN as well */
 	if (!nhca_float_is_nan(NHCA_BINARY32, x))
 		x += 0x7fff + (x >> 16 & 1);
 	return x >> 16;
@@ -113,7 +113,7 @@ static __always_inline void elem_all64(u8 op, u8 type, u64 *to, const u8 *from, 
 	}
 }
 
-/* One loop for each operation and type: the compiler removes the decisions from the loops. */
+/* @op and @type are constants in each loop, so the compiler removes the branches on them. */
 static __always_inline void elem_combine(u8 op, u8 type, void *to, const u8 *from, unsigned int len)
 {
 	switch (type) {

@@ -9,21 +9,21 @@
 
 #include <linux/types.h>
 
-/* How an element of the packet is combined with the one in memory.  The packet has these values. */
+/* How an element of a packet is combined with the one in memory.  Packets have these values. */
 enum nhca_element_op {
-	NHCA_ELEM_NONE	= 0,	/* no accumulate */
+	NHCA_ELEM_NONE	= 0,	/* the packet is not an accumulate */
 	NHCA_ELEM_SUM	= 1,
 	NHCA_ELEM_MIN	= 2,
 	NHCA_ELEM_MAX	= 3,
 	NHCA_ELEM_PROD	= 4,
-	/* integers only */
+	/* bitwise operations, for integers only */
 	NHCA_ELEM_OR	= 5,
 	NHCA_ELEM_AND	= 6,
 	NHCA_ELEM_XOR	= 7,
 	NHCA_ELEM_OP_END
 };
 
-/* Types of elements.  The packet has these values. */
+/* Types of elements.  Packets have these values. */
 enum nhca_element_type {
 	NHCA_ELEM_I32	= 1,
 	NHCA_ELEM_I64	= 2,
@@ -58,10 +58,10 @@ static inline unsigned int nhca_element_size(u8 op, u8 type)
 /**
  * nhca_element_combine - combine elements in memory with elements of a packet
  * @op:   the operation
- * @type: the type; nhca_element_size() has accepted both
+ * @type: the type; nhca_element_size() has accepted @op and @type
  * @to:   elements in memory, aligned, in the host's byte order
  * @from: elements of the packet, little endian, with any alignment
- * @len:  bytes, a multiple of the size of an element
+ * @len:  bytes of @to and of @from, a multiple of the size of an element
  *
  * Integers wrap.  Floating-point results are rounded to nearest, ties to even.  A sum or product
  * with a NaN is a quiet NaN.  Minimum and maximum are minimumNumber and maximumNumber of IEEE

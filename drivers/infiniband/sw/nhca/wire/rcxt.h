@@ -17,12 +17,12 @@
 /* bytes of the extended header after the RXETH, for each kind of packet that has such a header: */
 /* read request, read challenge, half-send read request */
 #define NHCA_RX_READ_LEN	16
-#define NHCA_RX_FRAMES_LEN	16	/* after the RXETH: half-receive read request, challenge */
-#define NHCA_RX_TOKEN_LEN	8	/* after the RXETH: probe, probe challenge, fence */
-#define NHCA_RX_STATUS_LEN	8	/* after the RXETH: status */
-#define NHCA_RX_GID_LEN		16	/* after the RXETH: third-party payload */
-#define NHCA_RX_OP_LEN		4	/* after the RXETH: accumulate */
-/* after the RXETH: third-party request, third-party challenge */
+#define NHCA_RX_FRAMES_LEN	16	/* half-receive read request and challenge */
+#define NHCA_RX_TOKEN_LEN	8	/* probe, probe challenge, fence */
+#define NHCA_RX_STATUS_LEN	8	/* status */
+#define NHCA_RX_GID_LEN		16	/* third-party payload */
+#define NHCA_RX_OP_LEN		4	/* accumulate */
+/* third-party request, third-party challenge */
 #define NHCA_RX_THIRD_LEN	(NHCA_RX_READ_LEN + NHCA_RX_GID_LEN + 24)
 #define NHCA_RXETH_VERSION	0
 
@@ -107,12 +107,12 @@ struct nhca_rcxt_id {
  * @version: NHCA_RXETH_VERSION
  * @notify:  NHCA_RX_NOTIFY_*
  * @status:  status: enum nhca_rx_status
- * @half:    half-receive write, half-receive read data: the payload goes into a frame.  Follows
- *           from the opcode
+ * @half:    half-receive write, half-receive read data: the payload goes into a frame.  @half
+ *           follows from the opcode
  * @op:      accumulate: enum nhca_element_op; other packets: NHCA_ELEM_NONE
  * @type:    accumulate: enum nhca_element_type; other packets: 0
- * @again:   read request, probe: the packet answers a challenge, so its receiver sends no other
- *           challenge
+ * @again:   probe, and requests except half-send read requests: the packet answers a challenge, so
+ *           its receiver sends no other challenge
  * @length:  bytes of payload of this packet, without pad
  * @segment: bytes of payload of each packet of the transfer but the last
  * @src_channel: QPN of the channel to which notices and other answers go: the one that sent the

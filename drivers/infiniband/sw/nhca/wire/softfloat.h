@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Floating point without the FPU, for element.c: sum and product of binary32 and binary64 (IEEE
- * 754), rounded to nearest, ties to even.  The functions only use integers, so they run in every
- * context.  tools/testing/fuzz compares them with the FPU of the host.
+ * 754), rounded to nearest, ties to even; minimum and maximum.  The functions use only integers, so
+ * they run in any context.  tools/testing/fuzz compares them with the FPU of the host.
  */
 #ifndef NHCA_WIRE_SOFTFLOAT_H
 #define NHCA_WIRE_SOFTFLOAT_H
@@ -19,7 +19,7 @@ struct nhca_float {
 	unsigned int exp;
 };
 
-/* The functions have constant formats after inlining, so that the compiler can drop the members. */
+/* All functions are inlined, so that the compiler can replace the members by constants. */
 #define NHCA_BINARY32	((struct nhca_float) { 23, 8 })
 #define NHCA_BINARY64	((struct nhca_float) { 52, 11 })
 
@@ -62,7 +62,7 @@ static __always_inline u64 nhca_float_jam(u64 a, unsigned int n)
 	return a >> n | ((a & ((1ull << n) - 1)) != 0);
 }
 
-/* Return: the exponent; numbers below the normal ones have that of the smallest normal one. */
+/* Return: the exponent; for subnormal numbers, the exponent of the smallest normal number. */
 static __always_inline int nhca_float_exp(const struct nhca_float f, u64 a)
 {
 	int exp = (a & nhca_float_inf(f)) >> f.mant;
@@ -111,7 +111,7 @@ static __always_inline u64 nhca_float_add(const struct nhca_float f, u64 a, u64 
 		a = b;
 		b = swap;
 	}
-	/* now |a| is not less than |b|, and a NaN is in a */
+	/* now |a| is not less than |b|; if an operand is a NaN, a is one */
 	if ((a & low) >= nhca_float_inf(f)) {
 		if (nhca_float_is_nan(f, a))
 			return nhca_float_quiet(f, a);
@@ -157,7 +157,7 @@ static __always_inline u64 nhca_float_mul64(u64 a, u64 b)
 static __always_inline u64 nhca_float_mul(const struct nhca_float f, u64 a, u64 b)
 {
 	u64 sign = (a ^ b) & nhca_float_sign(f), low = nhca_float_sign(f) - 1, x, y, p;
-	/* twice the exponent of 1.0, and where the two highest bits of the product may be */
+	/* bias: the exponent of 1.0; top: shift of an operand, later highest bit of the product */
 	int exp, top, bias = (1 << (f.exp - 1)) - 1;
 
 	if (nhca_float_is_nan(f, a))
@@ -171,7 +171,7 @@ static __always_inline u64 nhca_float_mul(const struct nhca_float f, u64 a, u64 
 	x = nhca_float_sig(f, a);
 	y = nhca_float_sig(f, b);
 	exp = nhca_float_exp(f, a) + nhca_float_exp(f, b) - bias;
-	/* move the highest bit of both to bit 63: that of the product is bit 63 or 62 then */
+	/* shift the highest bit of x and y to bit 63, so that of p will be bit 63 or 62 */
 	top = __builtin_clzll(x);
 	exp -= top - (63 - (int)f.mant);
 	x <<= top;
@@ -184,7 +184,7 @@ static __always_inline u64 nhca_float_mul(const struct nhca_float f, u64 a, u64 
 		top = 63;
 		exp++;
 	}
-	/* the number is too small to be normal: its exponent is 1, and its significand shorter */
+	/* a subnormal result has exponent 1, and a shorter significand */
 	if (exp < 1) {
 		top += 1 - exp;
 		exp = 1;
