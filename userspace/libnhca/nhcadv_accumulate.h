@@ -63,7 +63,7 @@ enum nhcadv_accumulate_flags {
  * begin again with another tid, because the packets that have arrived would count twice.
  *
  * With NHCADV_ACC_ORDERED in @flags, notify must include NHCADV_NOTIFY_INITIATOR;
- * nhcadv_wr_accumulate(3) describes ordered accumulates.  Both ends need NHCADV_DEVICE_ACCUMULATE: a
+ * nhcadv_wr_accumulate(3) describes such accumulates.  Both ends need NHCADV_DEVICE_ACCUMULATE: a
  * peer without it drops the packets.
  */
 static inline void nhcadv_wr_accumulate(struct nhcadv_qp_ex *qp, const struct nhcadv_peer *peer,

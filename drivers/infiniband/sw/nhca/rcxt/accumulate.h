@@ -3,8 +3,8 @@
  * Payload of accumulates, which is combined with elements in memory.  Private to rcxt/ and its
  * tests.
  *
- * Each packet is applied at most once: its bit in the rCxt was set before, by nhca_rcxt_payload() or
- * nhca_rcxt_run(), and no bit is cleared while the rCxt receives this transfer.  Each packet is
+ * Each packet is applied at most once: nhca_rcxt_payload() or nhca_rcxt_run() has set the packet's
+ * bit in the rCxt, and no bit is cleared while the rCxt receives this transfer.  Each packet is
  * applied as a whole or not at all: access to all its bytes in memory is checked before the first
  * element changes.
  */
