@@ -37,12 +37,10 @@
  * @cons:  entries ever consumed, modulo 2^32; written with release semantics by the consumer when
  *         it no longer needs the entries
  * @last_event_cons: CQ: @cons when the last completion event was raised, if the ring then had
- *         entries to consume; otherwise an index that differs from @cons; written by the kernel
- *         only
+ *         entries to consume; otherwise an index other than @cons; written by the kernel only
  * @arm_seq_acked: CQ: value of @arm_seq that the last completion event acknowledged; written by
  *         the kernel only
- * @arm_seq: CQ: requests a completion event while it differs from @arm_seq_acked; see
- *         NHCA_RING_F_ARM_SEQ
+ * @arm_seq: CQ: requests an event while it differs from @arm_seq_acked; see NHCA_RING_F_ARM_SEQ
  * @flags: NHCA_RING_F_*; written by the kernel only
  * @pad0:  puts @cons into another cache line than @prod
  * @pad1:  puts @flags into another cache line than @cons

@@ -869,7 +869,8 @@ static void test_speed(void)
 		sum = median(ADD, which[i], false);
 		late = median(WRITE_IT, which[i], true);
 		soon = median(WRITE_IT, which[i], false);
-		printf("# 64 MiB, sum of %s: accumulate %.1f ms; write, notice and add %.1f ms (%.2f x); add each 16 MiB as they arrive %.1f ms (%.2f x)\n",
+		printf("# 64 MiB, sum of %s: accumulate %.1f ms; write, notice and add %.1f ms (%.2f x); "
+		       "add each 16 MiB as they arrive %.1f ms (%.2f x)\n",
 		       types[which[i]], sum, late, late / sum, soon, soon / sum);
 		if (which[i] == NHCADV_ACC_I64 && late < 1.2 * sum)
 			die("an accumulate takes %.1f ms, write and add %.1f ms", sum, late);

@@ -562,10 +562,7 @@ static enum nhca_fetched fetch_execute(struct nhca_channel *ch)
 	/* in the FIFO, this work request would delay those that may end the wait of @before */
 	if (before && before->behind && !ch->retry)
 		return fetch_end(ch, IB_WC_LOC_QP_OP_ERR, -EBUSY);
-	/*
-	 * @before waits for the rCxt.  A cancel moves to ch->waiting, so that later ones pass it.
-	 * Other work requests stay in the FIFO, as the list has room for NHCA_CH_WAITING only.
-	 */
+	/* @before waits for the rCxt: a cancel moves to ch->waiting, so that later ones pass it */
 	if (before)
 		return wqe->opcode == NHCA_WR_CH_CANCEL ? fetch_wait(ch) : NHCA_FETCHED_NONE;
 	if (wqe->opcode == NHCA_WR_CH_CANCEL)

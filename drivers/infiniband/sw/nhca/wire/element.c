@@ -76,9 +76,12 @@ static __always_inline u16 elem_bf16(u8 op, u16 a, u16 b)
 static __always_inline void elem_all16(u8 op, u16 *to, const u8 *from, unsigned int n)
 {
 	unsigned int i;
+	u16 b;
 
-	for (i = 0; i < n; i++)
-		WRITE_ONCE(to[i], elem_bf16(op, READ_ONCE(to[i]), get_unaligned_le16(from + 2 * i)));
+	for (i = 0; i < n; i++) {
+		b = get_unaligned_le16(from + 2 * i);
+		WRITE_ONCE(to[i], elem_bf16(op, READ_ONCE(to[i]), b));
+	}
 }
 
 static __always_inline void elem_all32(u8 op, u8 type, u32 *to, const u8 *from, unsigned int n)
