@@ -19,7 +19,7 @@
  * device that a packet uses.  A CPU holds at most one of these locks at a time.
  */
 static struct {
-	spinlock_t lock;
+	spinlock_t lock;	/* elements of pages with this hash */
 } ____cacheline_aligned_in_smp element_locks[ACCUMULATE_LOCKS] = {
 	[0 ... ACCUMULATE_LOCKS - 1] = { .lock = __SPIN_LOCK_UNLOCKED(element_locks.lock) },
 };

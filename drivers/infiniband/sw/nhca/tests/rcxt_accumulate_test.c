@@ -317,8 +317,10 @@ static void acc_malformed(struct kunit *test)
 		wr = acc(a, SUM, U64, 1, 2 * PAIR_SEG, 0);
 		wr->op = i == 0 ? 0 : i == 1 ? 8 : i == 2 ? NHCA_ELEM_OR : SUM;
 		wr->type = i == 2 ? NHCA_ELEM_F64 : i == 3 ? 0 : i == 4 ? 8 : U64;
-		if (i == 5)
-			wr->total = wr->length = 2 * PAIR_SEG - 4;
+		if (i == 5) {
+			wr->length = 2 * PAIR_SEG - 4;
+			wr->total = wr->length;
+		}
 		if (i == 6)
 			wr->remote_pvo += 4;
 		if (i == 7)

@@ -179,7 +179,7 @@ static void deadline_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_rtx_restart(&rtx, NOW), NOW + 11);
 	KUNIT_EXPECT_EQ(test, rtx.since, NOW);
 	KUNIT_EXPECT_EQ(test, rtx.try_since, NOW - 20);
-	rtx.try_since = rtx.since = NOW - 20;
+	rtx.since = rtx.try_since;
 	KUNIT_EXPECT_EQ(test, nhca_rtx_restart(&rtx, NOW), NOW + 31);
 	KUNIT_EXPECT_EQ(test, rtx.since, NOW);
 	KUNIT_EXPECT_EQ(test, rtx.try_since, NOW);
@@ -254,8 +254,8 @@ static void expire_table_test(struct kunit *test)
 }
 
 /*
- * Let timers expire without a response of the peer until the step is NHCA_RTX_GIVE_UP. The requester
- * retransmits the oldest packet at once after each expiry.
+ * Let timers expire without a response of the peer until the step is NHCA_RTX_GIVE_UP. After each
+ * expiry, the requester retransmits the oldest packet at once.
  * @steps: counts the steps of each kind
  * @late:  each timer expires late by an eighth, as a timer of the kernel may
  * Return: jiffies from NOW until the step NHCA_RTX_GIVE_UP.
