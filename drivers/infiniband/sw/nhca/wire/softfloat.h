@@ -7,6 +7,7 @@
 #ifndef NHCA_WIRE_SOFTFLOAT_H
 #define NHCA_WIRE_SOFTFLOAT_H
 
+#include <linux/math64.h>
 #include <linux/types.h>
 
 /**
@@ -144,13 +145,7 @@ static __always_inline u64 nhca_float_add(const struct nhca_float f, u64 a, u64 
  */
 static __always_inline u64 nhca_float_mul64(u64 a, u64 b)
 {
-	u64 a0 = (u32)a, a1 = a >> 32, b0 = (u32)b, b1 = b >> 32;
-	u64 low = a0 * b0, mid = a0 * b1, high = a1 * b1;
-	u64 other = a1 * b0, carry;
-
-	carry = (low >> 32) + (u32)mid + (u32)other;
-	high += (mid >> 32) + (other >> 32) + (carry >> 32);
-	return high | ((u32)low || (u32)carry);
+	return mul_u64_u64_shr(a, b, 64) | (a * b != 0);
 }
 
 /* Return: the product of two numbers. */
