@@ -168,12 +168,9 @@ static bool check_flags_ok(u8 opcode, u8 flags)
  */
 static bool check_elements_ok(u8 opcode, const struct nhca_rcxt_wr *wr)
 {
-	u32 size;
-
 	if (opcode != NHCA_WR_CH_ACCUMULATE)
 		return !wr->reserved;
-	size = nhca_element_size(wr->op, wr->type);
-	return size && !((wr->total | wr->segment | wr->remote_pvo) & (size - 1));
+	return nhca_elements_whole(wr->op, wr->type, wr->total, wr->segment, wr->remote_pvo);
 }
 
 /* Return: the segment that the kernel chooses if the work request in ch->wqe has a segment of 0. */

@@ -56,6 +56,25 @@ static inline unsigned int nhca_element_size(u8 op, u8 type)
 }
 
 /**
+ * nhca_elements_whole - check the operation of an accumulate, and that it has aligned elements
+ * @op:      the operation, which may come from a packet
+ * @type:    the type, which may come from a packet
+ * @total:   bytes of the transfer
+ * @segment: payload of its packets in bytes
+ * @pvo:     PVO of bytes of the transfer at the target, whose distance from the first byte is a
+ *           multiple of @segment
+ * Context: any.
+ * Return: true if @op exists for elements of @type, and the transfer and each of its packets consist
+ * of whole elements that are aligned at the target.
+ */
+static inline bool nhca_elements_whole(u8 op, u8 type, u32 total, u32 segment, u64 pvo)
+{
+	u32 size = nhca_element_size(op, type);
+
+	return size && !((total | segment | pvo) & (size - 1));
+}
+
+/**
  * nhca_element_combine - combine elements in memory with elements of a packet
  * @op:   the operation
  * @type: the type; nhca_element_size() has accepted @op and @type

@@ -212,14 +212,6 @@ static bool part_ok(const struct nhca_rxeth *x)
 	return x->part == left || (x->part && x->part < left && !(x->part % x->segment));
 }
 
-/* Return: true if the transfer consists of aligned elements, and its packets of whole elements. */
-static bool elements_ok(const struct nhca_rxeth *x)
-{
-	u32 size = nhca_element_size(x->op, x->type);
-
-	return size && !((x->total | x->segment | x->pvo) & (size - 1));
-}
-
 bool nhca_rxeth_fits(const struct nhca_rxeth *x, u8 opcode, unsigned int payload)
 {
 	u32 left;
@@ -236,7 +228,7 @@ bool nhca_rxeth_fits(const struct nhca_rxeth *x, u8 opcode, unsigned int payload
 	case NHCA_RX_READ_DATA:
 		return x->length == nhca_rcxt_packet_len(x->total, x->segment, x->offset);
 	case NHCA_RX_ACCUMULATE:
-		return elements_ok(x) &&
+		return nhca_elements_whole(x->op, x->type, x->total, x->segment, x->pvo) &&
 		       x->length == nhca_rcxt_packet_len(x->total, x->segment, x->offset);
 	case NHCA_RX_HALF_WRITE:
 	case NHCA_RX_FRAMES_DATA:
