@@ -282,12 +282,12 @@ static enum nhca_fetched fetch_in_order(struct nhca_channel *ch)
 {
 	enum nhca_fetched done;
 
-	if (!ch->retry && nhca_ordered_waiting(ch) >= NHCA_MAX_ORDERED)
-		return fetch_end(ch, IB_WC_LOC_QP_OP_ERR, -EBUSY);
 	if (ch->retry) {
 		ch->retry->behind = true;
 		return NHCA_FETCHED_NONE;
 	}
+	if (nhca_ordered_waiting(ch) >= NHCA_MAX_ORDERED)
+		return fetch_end(ch, IB_WC_LOC_QP_OP_ERR, -EBUSY);
 	done = fetch_wait(ch);
 	if (done != NHCA_FETCHED_NONE)
 		list_last_entry(&ch->waiting, struct nhca_sending, list)->behind = true;
