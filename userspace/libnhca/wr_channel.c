@@ -473,22 +473,17 @@ static void wr_ask_again(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer
 /* Return: bytes of an element; 0: there is no such operation for elements of this type */
 static uint32_t element_size(uint32_t op, uint32_t type)
 {
-	switch (type) {
-	case NHCADV_ACC_I32:
-	case NHCADV_ACC_U32:
-		return op >= NHCADV_ACC_SUM && op <= NHCADV_ACC_XOR ? 4 : 0;
-	case NHCADV_ACC_I64:
-	case NHCADV_ACC_U64:
-		return op >= NHCADV_ACC_SUM && op <= NHCADV_ACC_XOR ? 8 : 0;
-	case NHCADV_ACC_F32:
-		return op >= NHCADV_ACC_SUM && op <= NHCADV_ACC_PROD ? 4 : 0;
-	case NHCADV_ACC_F64:
-		return op >= NHCADV_ACC_SUM && op <= NHCADV_ACC_PROD ? 8 : 0;
-	case NHCADV_ACC_BF16:
-		return op >= NHCADV_ACC_SUM && op <= NHCADV_ACC_PROD ? 2 : 0;
-	default:
+	static const uint8_t sizes[] = {
+		[NHCADV_ACC_I32] = 4, [NHCADV_ACC_I64] = 8, [NHCADV_ACC_U32] = 4,
+		[NHCADV_ACC_U64] = 8, [NHCADV_ACC_F32] = 4, [NHCADV_ACC_F64] = 8,
+		[NHCADV_ACC_BF16] = 2,
+	};
+	/* the operations on bits are for integers only */
+	uint32_t last = type < NHCADV_ACC_F32 ? NHCADV_ACC_XOR : NHCADV_ACC_PROD;
+
+	if (op < NHCADV_ACC_SUM || op > last || type >= sizeof(sizes))
 		return 0;
-	}
+	return sizes[type];
 }
 
 /* Return: the struct nhca_rcxt_wr of the accumulate; NULL: ibv_wr_complete() returns an error */
