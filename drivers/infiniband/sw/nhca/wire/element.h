@@ -64,8 +64,8 @@ static inline unsigned int nhca_element_size(u8 op, u8 type)
  * @pvo:     PVO of bytes of the transfer at the target, whose distance from the first byte is a
  *           multiple of @segment
  * Context: any.
- * Return: true if @op exists for elements of @type, and the transfer and each of its packets consist
- * of whole elements that are aligned at the target.
+ * Return: true if @op exists for elements of @type, and the transfer and each of its packets
+ * consist of whole elements that are aligned at the target.
  */
 static inline bool nhca_elements_whole(u8 op, u8 type, u32 total, u32 segment, u64 pvo)
 {

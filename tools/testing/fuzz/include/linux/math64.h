@@ -7,7 +7,7 @@
 
 static inline u64 mul_u64_u64_shr(u64 a, u64 b, unsigned int shift)
 {
-	return (unsigned __int128)a * b >> shift;
+	return (__uint128_t)a * b >> shift;
 }
 
 #endif /* FUZZ_LINUX_MATH64_H */
