@@ -655,7 +655,7 @@ void pair_exit(struct kunit *test)
 		chan_free(c);
 	for (i = 0; i < ARRAY_SIZE(p->end); i++)
 		end_exit(&p->end[i]);
-	/* wait until the address vectors of the path caches are freed, after an RCU grace period */
+	/* wait until call_rcu() of nhca_av_put() has freed the address vectors */
 	rcu_barrier();
 	nhca_net_put(p->nn);
 }

@@ -104,7 +104,7 @@ struct pair_end {
  * @count:   number of packets
  * @saddr:   IPv4 source address, host order
  * @daddr:   IPv4 destination address, host order
- * @copy:   the packet must have a copy of the payload (nhca_tx.copy)
+ * @copy:    the packet must have a copy of the payload (nhca_tx.copy)
  * @zcopy:   zero-copy reference of the payload, or NULL
  * @charge:  skb that is charged to the flow, or NULL
  * @bytes:   payload of all packets
@@ -123,17 +123,17 @@ struct pair_packet {
 };
 
 /**
- * struct pair - two hosts and the network between them
+ * struct pair - two or three hosts, and the network between them
  * @nn:     the namespace of all hosts
  * @end:    the hosts; end[2] exists only after pair_add()
  * @chans:  all channels
  * @wire:   packets that were sent, in the order of sending
  * @sent:   number of packets that were sent; each packet of a batch counts
  * @batch:  maximum number of packets in a batch; 0: no batches
- * @zcopy:  a packet has a zero-copy reference until it is freed, unless its payload must be copied
- *          or has at most NHCA_COPY_BREAK bytes
- * @charge: packets are charged to the flow of the channel until they are freed
- * @xmit_err: error that nhca_xmit() returns; 0: nhca_xmit() succeeds. Batches do not fail
+ * @zcopy:  true: a packet has a zero-copy reference until it is freed, unless its payload must be
+ *          copied or has at most NHCA_COPY_BREAK bytes
+ * @charge: true: packets are charged to the flow of the channel until they are freed
+ * @xmit_err: error that nhca_xmit() returns without sending; 0: it sends. Batches ignore @xmit_err
  * @fail_at: number of the call of nhca_xmit() that fails with -ENOMEM; 1: the next call; 0: no call
  * @fail_ring: number of the ring that cannot be allocated; 1: the next ring; 0: no ring fails
  * @flip:   pair_rx() flips a bit of the byte at this offset, counted from the end of the UDP
@@ -208,9 +208,9 @@ void chan_destroy(struct chan *c);
  * @c:      the channel
  * @opcode: NHCA_WR_CH_*
  *
- * The work request is signaled. It names the peer and the peer's first rCxt. Its wr_id is
- * chan_wr_id(), its cookie chan_cookie(). All work requests but NHCA_WR_CH_PACKET also name the
- * first rCxt of this channel, and have tid 1. Each packet of a transfer has PAIR_SEG bytes, and the
+ * The work request is signaled, names the peer and the peer's first rCxt, and has the wr_id of
+ * chan_wr_id() and the cookie of chan_cookie(). All work requests but NHCA_WR_CH_PACKET also name
+ * the first rCxt of this channel, and have tid 1. The segment of a transfer is PAIR_SEG, and the
  * transfer begins at the first byte of the memory of source and destination. The target of
  * NHCA_WR_CH_MOVE is the first rCxt of end 1.
  * Return: the slot.

@@ -8,7 +8,7 @@
 
 #include "accumulate_fixture.h"
 
-/* Each operation and type, with values at the edges. */
+/* Each operation with each type that it supports; many values are at the limits of their type. */
 static void acc_operations(struct kunit *test)
 {
 	static const struct {
@@ -43,14 +43,14 @@ static void acc_operations(struct kunit *test)
 		{ NHCA_ELEM_OR, NHCA_ELEM_U64, 1ull << 32, 1, 1ull << 32 | 1 },
 		{ NHCA_ELEM_AND, NHCA_ELEM_U64, 1ull << 32, 1, 0 },
 		{ NHCA_ELEM_XOR, NHCA_ELEM_U64, 1ull << 32, 1ull << 32, 0 },
-		/* 1 + 2^-24 is half way, and goes to the even 1; a little more goes up */
+		/* 1 + 2^-24 is halfway between two floats: to even; a little more: up */
 		{ NHCA_ELEM_SUM, NHCA_ELEM_F32, 0x3f800000, 0x33800000, 0x3f800000 },
 		{ NHCA_ELEM_SUM, NHCA_ELEM_F32, 0x3f800000, 0x33800001, 0x3f800001 },
-		/* the largest number and itself; infinity less infinity; a signaling NaN */
+		/* the largest number twice; infinity - infinity; 1 + a signaling NaN */
 		{ NHCA_ELEM_SUM, NHCA_ELEM_F32, 0x7f7fffff, 0x7f7fffff, 0x7f800000 },
 		{ NHCA_ELEM_SUM, NHCA_ELEM_F32, 0x7f800000, 0xff800000, 0x7fc00000 },
 		{ NHCA_ELEM_SUM, NHCA_ELEM_F32, 0x3f800000, 0x7f800001, 0x7fc00001 },
-		/* the smallest number twice; 1 - 1 */
+		/* sums: the smallest number twice; -1 + 1 */
 		{ NHCA_ELEM_SUM, NHCA_ELEM_F32, 1, 1, 2 },
 		{ NHCA_ELEM_SUM, NHCA_ELEM_F32, 0xbf800000, 0x3f800000, 0 },
 		{ NHCA_ELEM_MIN, NHCA_ELEM_F32, 0, 0x80000000, 0x80000000 },
@@ -66,7 +66,7 @@ static void acc_operations(struct kunit *test)
 		{ NHCA_ELEM_MAX, NHCA_ELEM_F64, 0x8000000000000000, 0, 0 },
 		{ NHCA_ELEM_PROD, NHCA_ELEM_F64, 0x4008000000000000, 0x4000000000000000,
 		  0x4018000000000000 },
-		/* 1 + 2^-8 is half way; 256 + 3 is exactly half way to the even 260 */
+		/* halfway between two numbers, to even: 1 + 2^-8 = 1; 256 + 3 = 260 */
 		{ NHCA_ELEM_SUM, NHCA_ELEM_BF16, 0x3f80, 0x3b80, 0x3f80 },
 		{ NHCA_ELEM_SUM, NHCA_ELEM_BF16, 0x4380, 0x4040, 0x4382 },
 		{ NHCA_ELEM_MIN, NHCA_ELEM_BF16, 0x3f80, 0xff80, 0xff80 },
@@ -83,7 +83,7 @@ static void acc_operations(struct kunit *test)
 		at = (i * size) % 4096;
 		memset(a->end->bytes + FROM, 0, 64);
 		memset(b->end->bytes, 0, 8192);
-		/* both hosts are little endian */
+		/* this CPU is little endian: the first bytes of a u64 are its low ones */
 		for (k = 0; k < 3; k++) {
 			memcpy(a->end->bytes + FROM + k * size, &rows[i].b, size);
 			memcpy(b->end->bytes + at + k * size, &rows[i].a, size);
@@ -101,7 +101,7 @@ static void acc_operations(struct kunit *test)
 	}
 }
 
-/* Transfers of any length, in single packets and in batches, at any aligned place. */
+/* Transfers of several lengths and offsets, in single packets and in batches. */
 static void acc_lengths(struct kunit *test)
 {
 	static const u32 lengths[] = { 0, 1, WORDS - 1, WORDS, WORDS + 1, 7 * WORDS + 3 };
@@ -129,7 +129,10 @@ static void acc_lengths(struct kunit *test)
 
 /* ---- memory protection ---- */
 
-/* Memory needs both rights.  Otherwise nothing changes, and the transfer never completes. */
+/*
+ * Memory needs IB_ACCESS_REMOTE_WRITE and IB_ACCESS_REMOTE_ATOMIC.  Without one of them, no byte
+ * changes, and the transfer does not complete.
+ */
 static void acc_rights(struct kunit *test)
 {
 	static const int rights[] = {
@@ -151,14 +154,14 @@ static void acc_rights(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, pair_clear(b->end, 0, 0));
 	}
 	KUNIT_EXPECT_TRUE(test, chan_idle(a) && chan_idle(b));
-	/* a write needs no right to accumulate */
+	/* a write does not need IB_ACCESS_REMOTE_ATOMIC */
 	b->end->mem->access = PAIR_ACCESS;
 	chan_transfer(a, NHCA_WR_CH_WRITE, 9, PAIR_SEG, BOTH);
 	pair_settle(test);
 	KUNIT_EXPECT_EQ(test, chan_count(b, NHCA_CH_DROP_PVO_ACCESS), 2);
 }
 
-/* A packet whose last bytes cannot be accessed changes none of its first ones. */
+/* A packet changes no element if its last bytes cannot be accessed. */
 static void acc_whole(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -167,7 +170,7 @@ static void acc_whole(struct kunit *test)
 	u64 flags = NHCA_TCE_READ | NHCA_TCE_WRITE;
 
 	set_words(a->end, 3 * WORDS, 1);
-	/* the second packet begins in one page and ends in the next one, which has no TCE */
+	/* the second packet extends into a page whose TCE gives no access */
 	nhca_range_set(&b->end->mem->tces, 8, page_to_pfn(b->end->page + 8), 0);
 	acc(a, SUM, U64, 1, 3 * PAIR_SEG, at - PAIR_SEG);
 	chan_bell(a);
@@ -213,7 +216,10 @@ static void wrong(struct kunit *test, struct chan *b, struct pair_packet *pk,
 	KUNIT_EXPECT_EQ(test, chan_rcxt(b, 0)->tid, 0);
 }
 
-/* Unknown operations and types, and bytes that are not whole aligned elements. */
+/*
+ * Packets with an invalid operation or type, or with bytes that are not whole aligned elements, are
+ * dropped.
+ */
 static void acc_wire(struct kunit *test)
 {
 	static const u8 ops[][2] = {
@@ -280,7 +286,7 @@ static void acc_mismatch(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, are_words(b->end, 0, WORDS, 1));
 	pair_drop(pk);
 
-	/* a write is not continued by an accumulate, and a read is not answered by one */
+	/* an accumulate neither continues a write nor answers a read */
 	chan_transfer(a, NHCA_WR_CH_WRITE, 2, 2 * PAIR_SEG, BOTH);
 	pair_deliver(test);
 	pk = pair_first(test, NHCA_RX_WRITE);
@@ -300,7 +306,7 @@ static void acc_mismatch(struct kunit *test)
 
 /* ---- work requests ---- */
 
-/* Malformed work requests fail the channel, and nothing is sent. */
+/* A malformed work request puts the channel into the error state, and no packet is sent. */
 static void acc_malformed(struct kunit *test)
 {
 	const struct nhca_create_channel_cmd cmd = { .job = PAIR_JOB, .frames = 16 };
@@ -346,7 +352,10 @@ static void acc_malformed(struct kunit *test)
 	}
 }
 
-/* The header of an accumulate is longer than that of a write. */
+/*
+ * The largest segment of an accumulate is 4 bytes less than that of a write, because the header of
+ * each packet is 4 bytes longer.
+ */
 static void acc_segment(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -374,7 +383,7 @@ static void acc_segment(struct kunit *test)
 
 /* ---- elements, locks ---- */
 
-/* Elements that are parts of two fragments of the skb. */
+/* nhca_rx_whole() returns whole elements, also those that are in several fragments of the skb. */
 static void acc_fragments(struct kunit *test)
 {
 	struct page *page = alloc_pages(GFP_KERNEL | __GFP_ZERO, 1);
@@ -409,7 +418,7 @@ static void acc_fragments(struct kunit *test)
 	kfree_skb(skb);
 }
 
-/* number of calls of whole_locked(), one for each element, and of those with the lock held */
+/* calls of whole_locked(), one for each element; and those calls with the page's lock held */
 static u32 combined, locked;
 
 /* Replaces nhca_rx_whole(): returns one element at a time. */
@@ -438,7 +447,7 @@ static void acc_locks(struct kunit *test)
 	locked = 0;
 	set_words(a->end, 8 * WORDS, 1);
 	kunit_activate_static_stub(test, nhca_rx_whole, whole_locked);
-	/* one packet crosses a page */
+	/* some packets cross a page boundary */
 	acc(a, SUM, U64, 1, 8 * PAIR_SEG, PAIR_SEG / 4);
 	chan_bell(a);
 	pair_settle(test);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: half-send reads: the peer gets the request in a frame, exactly once, and its program
- * answers. Each packet of the answer is in a work request of this program.
+ * KUnit: half-send reads: the peer gets the request in a frame, exactly once, and the peer's
+ * program answers. This program posts a work request for each packet of the answer.
  */
 #include <linux/prandom.h>
 
@@ -9,9 +9,9 @@
 
 #define BOTH		(NHCA_NOTIFY_INITIATOR | NHCA_NOTIFY_TARGET)
 #define PART		NHCA_WR_CH_PART
-#define NAME		0xfeedfacecafef00dull	/* remote_pvo of a request; programs read it */
+#define NAME		0xfeedfacecafef00dull	/* remote_pvo, for the peer's program */
 
-/* Create a channel again, with room for a packet in its work requests. */
+/* Create a channel again, with room for the payload of a packet in its work requests. */
 static void remake(struct kunit *test, struct chan *c)
 {
 	const struct nhca_create_channel_cmd cmd = { .job = PAIR_JOB, .frames = 16 };
@@ -32,7 +32,7 @@ static int ask_init(struct kunit *test)
 	return err;
 }
 
-/* Post a request for a read of @total bytes. @again: the request is a repetition. */
+/* Post a half-send read of @total bytes. @again: the read has begun; repeat its request. */
 static void ask(struct chan *a, u32 tid, u32 total, bool again)
 {
 	struct nhca_rcxt_wr *wr = chan_wqe(a, NHCA_WR_CH_READ)->rcxt;
@@ -69,9 +69,7 @@ static u64 expect_request(struct kunit *test, struct chan *b, u32 tid, u32 total
 	return request.reply_pvo;
 }
 
-/*
- * Fill in a work request with packet @i of the answer, whose payload is the pattern of pair_fill().
- */
+/* Fill in a work request with packet @i of the answer; the payload is a copy of @b's memory. */
 static struct nhca_rcxt_wr *answer(struct chan *b, u32 tid, u32 total, u32 i, u64 to)
 {
 	struct nhca_send_wqe *wqe = chan_wqe(b, PART);
@@ -90,7 +88,10 @@ static struct nhca_rcxt_wr *answer(struct chan *b, u32 tid, u32 total, u32 i, u6
 	return wr;
 }
 
-/* Post packet @i of the answer. Return: vendor_err of its completion (an errno, or 0). */
+/*
+ * Post packet @i of the answer, and expect a completion with @status. Return: its vendor_err (an
+ * errno, or 0).
+ */
 static u32 reply(struct kunit *test, struct chan *b, u32 tid, u32 total, u32 i, u64 to, u8 status)
 {
 	answer(b, tid, total, i, to);
@@ -117,7 +118,7 @@ static void ask_bytes(struct kunit *test)
 		ask(a, i + 1, len, false);
 		chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS);
 		KUNIT_EXPECT_EQ(test, pair_count(test, NHCA_RX_HALF_REQUEST), 1);
-		/* the peer's receive engine sends nothing, because its program has to answer */
+		/* the receive engine of @b sends nothing: the program of @b has to answer */
 		pair_settle(test);
 		to = expect_request(test, b, i + 1, len);
 		for (j = 0; j < n; j++)
@@ -165,9 +166,7 @@ static void ask_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pair_count(test, 0), 0);
 }
 
-/*
- * A request that finds the FIFO full is dropped. A repetition is accepted when the FIFO has room.
- */
+/* A request is dropped while the FIFO is full. A repetition is accepted when the FIFO has room. */
 static void ask_full_fifo(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -192,10 +191,7 @@ static void ask_full_fifo(struct kunit *test)
 	expect_request(test, b, 9, PAIR_SEG);
 }
 
-/*
- * A request whose completion finds the CQ full is dropped. A repetition is accepted when the CQ has
- * room.
- */
+/* A request is dropped while the CQ is full. A repetition is accepted when the CQ has room. */
 static void ask_full_cq(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -204,7 +200,7 @@ static void ask_full_cq(struct kunit *test)
 	struct nhca_cqe cqe;
 	u32 i;
 
-	/* the program has polled nothing for so long that the CQ is full */
+	/* fill the CQ */
 	for (i = 0; i < nhca_ring_entries(r); i++)
 		KUNIT_ASSERT_TRUE(test, nhca_channel_complete(b->ch, true, &(struct nhca_cqe) {},
 							      false));
@@ -253,7 +249,7 @@ static void ask_forget(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_ask(rc, &x), NHCA_RCXT_ACCEPT);
 }
 
-/* A packet of an answer that fits no request fails, and the channel stays in RTS. */
+/* A work request whose packet answers no request fails, and the channel stays in RTS. */
 static void ask_refused(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -270,11 +266,11 @@ static void ask_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, reply(test, b, 3, len, 0, to, IB_WC_LOC_QP_OP_ERR), EINVAL);
 	KUNIT_EXPECT_EQ(test, reply(test, b, 2, len + 1, 0, to, IB_WC_LOC_QP_OP_ERR), EINVAL);
 	KUNIT_EXPECT_EQ(test, reply(test, b, 2, len, 0, to, IB_WC_SUCCESS), 0);
-	/* a packet of the answer that names other memory is dropped by the reader */
+	/* the reader drops a packet of the answer that names other memory */
 	KUNIT_EXPECT_EQ(test, reply(test, b, 2, len, 1, to + 4, IB_WC_SUCCESS), 0);
 	pair_settle(test);
 	KUNIT_EXPECT_EQ(test, chan_count(a, NHCA_CH_DROP_MISMATCH), 1);
-	/* the reader gives up: it cancels at both ends, and after that no packet is sent */
+	/* the reader cancels the read at both ends; after that, no packet of the answer is sent */
 	chan_wqe(a, NHCA_WR_CH_CANCEL)->rcxt[0].tid = 2;
 	chan_bell(a);
 	chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS);
@@ -285,7 +281,7 @@ static void ask_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, chan_count(b, NHCA_CH_FENCED), 1);
 	KUNIT_EXPECT_EQ(test, reply(test, b, 2, len, 1, to, IB_WC_LOC_QP_OP_ERR), EINVAL);
 	KUNIT_EXPECT_EQ(test, pair_count(test, 0), 0);
-	/* the driver answers an ordinary read, so a packet of the program is refused */
+	/* the driver answers an ordinary read, so a packet of the program of @b is refused */
 	chan_transfer(a, NHCA_WR_CH_READ, 5, len, BOTH);
 	pair_deliver(test);
 	pair_deliver(test);
@@ -295,7 +291,7 @@ static void ask_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_channel_state(b->ch), IB_QPS_RTS);
 }
 
-/* Malformed work requests fail the channel, and nothing is sent. */
+/* A malformed work request puts the channel into the error state, and no packet is sent. */
 static void ask_malformed(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -350,8 +346,8 @@ static void ask_malformed(struct kunit *test)
 }
 
 /*
- * A reader drops a challenge for a half-send read. If it followed the challenge, the peer's receive
- * engine would answer the read, and not the peer's program.
+ * A reader drops a challenge for a half-send read. Otherwise the reader would send a read request,
+ * and the peer's receive engine would answer, instead of the peer's program.
  */
 static void ask_challenge(struct kunit *test)
 {

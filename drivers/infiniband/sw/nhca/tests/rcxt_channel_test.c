@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: the segment size that fits the MTU, the share of a quantum that a packet uses, and the
- * time at which a program gets back the memory that it sends.
+ * KUnit: the segment size that fits the MTU, the cost of a packet, and the completion of a transfer
+ * after its notice: a write completes only when no packet refers to its pages.
  */
 #include <kunit/test.h>
 #include <linux/ipv6.h>
@@ -41,8 +41,8 @@ static void rcxt_segment_fits_mtu(struct kunit *test)
 }
 
 /*
- * A quantum counts bytes: a packet uses one share for each NHCA_CH_SHARE bytes, rounded up, and at
- * least one share. So long packets give a channel no advantage.
+ * A packet costs one unit of a quantum for each NHCA_CH_SHARE bytes of payload, rounded up, and at
+ * least one unit. So long packets give a channel no advantage.
  */
 static void rcxt_shares_count_bytes(struct kunit *test)
 {
@@ -55,7 +55,7 @@ static void rcxt_shares_count_bytes(struct kunit *test)
 	}
 }
 
-/* ---- notices: a channel without a device, a queue pair or a peer ---- */
+/* ---- notices: a channel without a device and a peer ---- */
 
 #define WR_ID		0x57a7e
 #define PEER_QPN	0x1234
@@ -66,7 +66,7 @@ static void rcxt_shares_count_bytes(struct kunit *test)
  * struct fixture - a channel with one rCxt
  * @ch:     the channel, with the members that notices need
  * @rd:     the pool
- * @txq: packet count to which the flow belongs
+ * @txq:    packets of the device in the network stack; the channel's flow belongs to it
  * @cq:     CQ of all completions
  * @ibqp:   queue pair whose CQ is @cq
  * @rc:     the rCxt
@@ -204,9 +204,9 @@ static bool completed(struct fixture *f, struct nhca_cqe *cqe)
 }
 
 /*
- * A write does not complete while a packet refers to its pages, even if its notice, or a message
- * with the same meaning, has arrived. When the last packet that refers to them is freed, the write
- * completes once.
+ * A write does not complete while a packet refers to its pages, even if its notice has arrived, and
+ * until then a status NHCA_RX_ST_DONE is too early. After the last of these packets was freed, the
+ * write completes once.
  */
 static void rcxt_notice_waits_for_pages(struct kunit *test)
 {
@@ -218,7 +218,7 @@ static void rcxt_notice_waits_for_pages(struct kunit *test)
 	for (tid = 1; tid <= 2; tid++) {
 		z = write(test, f, tid);
 		KUNIT_EXPECT_TRUE(test, early(f, tid));
-		/* the notice arrives after the last packet was built (tid 1), or before (tid 2) */
+		/* tid 1: the notice arrives after the last packet was made; tid 2: before that */
 		if (tid == 1)
 			KUNIT_EXPECT_FALSE(test, sent(f, tid));
 		KUNIT_EXPECT_TRUE(test, early(f, tid));
@@ -264,8 +264,8 @@ static void rcxt_notice_completes_immediately(struct kunit *test)
 }
 
 /*
- * If the rCxt of a write is taken back while packets refer to its pages, the write does not
- * complete.
+ * If the rCxt of a write is released while packets refer to the pages of the write, the write does
+ * not complete.
  */
 static void rcxt_notice_after_release(struct kunit *test)
 {
@@ -285,8 +285,8 @@ static void rcxt_notice_after_release(struct kunit *test)
 }
 
 /*
- * The target of a read gets its completion only after all packets of the answer are built, even if
- * the notice came earlier.
+ * The target of a read gets its completion only after all packets of the answer are made, even if
+ * the notice arrives earlier.
  */
 static void rcxt_read_target_completes_last(struct kunit *test)
 {

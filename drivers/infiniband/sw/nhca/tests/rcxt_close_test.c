@@ -53,7 +53,7 @@ static struct pair_packet *answer(struct kunit *test, struct chan *a)
 	return pair_first(test, NHCA_RX_READ_DATA);
 }
 
-/* Post a cancel of tid 1, put the channel into the error state, and let it flush. */
+/* Post a cancel of tid 1, put the channel into the error state, and let it flush the cancel. */
 static void cancel_and_fail(struct chan *a)
 {
 	chan_wqe(a, NHCA_WR_CH_CANCEL);
@@ -64,7 +64,7 @@ static void cancel_and_fail(struct chan *a)
 	local_bh_enable();
 }
 
-/* A cancel that finds a copy of payload in progress is flushed after the copy has ended. */
+/* If a CPU copies payload of a transfer, its cancel is flushed only after the copy has ended. */
 static void flush_waits_for_copy(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -96,7 +96,10 @@ static void flush_ends_read(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, chan_idle(a));
 }
 
-/* A flushed cancel changes nothing if it names no transfer or an rCxt of another channel. */
+/*
+ * A cancel is also flushed if its rCxt has no transfer, if its tid is 0, or if the key or index of
+ * its rCxt is wrong.
+ */
 static void flush_any_cancel(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -118,7 +121,7 @@ static void flush_any_cancel(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, chan_idle(a));
 }
 
-/* ---- work requests that find a copy in progress ---- */
+/* ---- work requests during a copy of payload ---- */
 
 static void cancel(struct chan *a)
 {
@@ -127,8 +130,8 @@ static void cancel(struct chan *a)
 }
 
 /*
- * A cancel that finds a copy in progress ends the channel's turn, and completes after the copy. If
- * the cancel waited inside the turn, this test would not end.
+ * If a CPU copies payload of the canceled transfer, the cancel completes after the copy. The
+ * channel's turn does not wait for the copy; otherwise this test would not end.
  */
 static void cancel_ends_turn(struct kunit *test)
 {
@@ -155,8 +158,8 @@ static void cancel_and_read(struct chan *a)
 }
 
 /*
- * A cancel and a read that find a copy in progress are executed after the copy, in their order. A
- * work request for another rCxt overtakes both.
+ * If a CPU copies payload for an rCxt, a cancel and a later read on this rCxt complete after the
+ * copy, in the order of posting. A work request for another rCxt overtakes both.
  */
 static void later_wqes_pass_copy(struct kunit *test)
 {
@@ -189,7 +192,7 @@ static void fence_and_write(struct chan *a)
 
 static void write_and_cancel(struct chan *a)
 {
-	/* this write waits for the copy, and its cancel waits for the write */
+	/* this write waits for the copy, and the cancel of the write waits for the write */
 	fence_and_write(a);
 	chan_wqe(a, NHCA_WR_CH_CANCEL)->rcxt[0].tid = 2;
 	chan_bell(a);
@@ -207,7 +210,7 @@ static void cancel_of_waiting(struct kunit *test)
 
 	chan_transfer(b, NHCA_WR_CH_WRITE, 1, LEN, NHCA_NOTIFY_TARGET);
 	rx_meanwhile(test, pair_first(test, NHCA_RX_WRITE), write_and_cancel);
-	/* the packet has completed during the copy */
+	/* the work request of packet mode has completed during the copy */
 	KUNIT_EXPECT_TRUE(test, early);
 	for (i = 0; i < ARRAY_SIZE(order); i++)
 		KUNIT_EXPECT_EQ(test, chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS).wr_id,
@@ -220,7 +223,7 @@ static void cancel_of_waiting(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, chan_idle(a));
 }
 
-/* Post a write of two packets by page reference on rCxt @i. */
+/* Post a write on rCxt @i: two packets, which refer to the pages of the payload. */
 static void write_pages(struct kunit *test, struct chan *a, u32 i)
 {
 	struct nhca_send_wqe *wqe = chan_wqe(a, NHCA_WR_CH_WRITE);
@@ -235,8 +238,8 @@ static void write_pages(struct kunit *test, struct chan *a, u32 i)
 }
 
 /*
- * Each cancel waits for the packets that were sent before it, and for no later packets. Other work
- * requests, even for the rCxt of the cancel, overtake it.
+ * Each cancel waits until the packets that were sent before it are freed, and does not wait for
+ * later packets. Other work requests overtake the cancel, even those for its rCxt.
  */
 static void cancels_wait_for_pages(struct kunit *test)
 {
@@ -312,7 +315,7 @@ static void cancel_then_fail(struct chan *a)
 	local_bh_enable();
 }
 
-/* A cancel that has begun is flushed after the copy has ended. */
+/* A cancel that waits for the end of a copy is flushed after the copy has ended. */
 static void flush_of_waiting(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -354,9 +357,9 @@ static void grace(struct nhca_channel *ch)
 }
 
 /*
- * The release of an rCxt on which a peer has read waits for the send engine, even if all packets
- * are sent, because the engine may not have ended yet. If the rCxt has only received, the release
- * waits for no grace period, because a grace period takes time.
+ * The release of an rCxt that has answered a read of a peer waits for the send engine, even if all
+ * packets are sent, because the engine may not have ended yet. If the rCxt has only received
+ * payload, the release does not wait for a grace period, which would take time.
  */
 static void release_waits_for_send_engine(struct kunit *test)
 {
@@ -375,7 +378,7 @@ static void release_waits_for_send_engine(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_channel_release(b->ch, b->ids, 1), 0);
 	KUNIT_EXPECT_EQ(test, graces, 1);
 	pair_settle(test);
-	/* the reader has only received */
+	/* the reader's rCxt has only received payload */
 	KUNIT_EXPECT_EQ(test, nhca_channel_release(a->ch, a->ids, 1), 0);
 	KUNIT_EXPECT_EQ(test, graces, 1);
 
@@ -401,8 +404,8 @@ static void grace_ends_copy(struct nhca_channel *ch)
 }
 
 /*
- * Release sleeps until a copy has ended. Release does not spin, because it may have preempted the
- * copying thread.
+ * nhca_channel_release() sleeps until a copy has ended. It does not spin, because its task may have
+ * preempted the task that copies.
  */
 static void release_waits_for_copy(struct kunit *test)
 {
@@ -444,8 +447,9 @@ static void late_drop(struct work_struct *work)
 }
 
 /*
- * A recovery takes the rCxt of a write whose work request has completed, so no completion reports
- * the recovery. The release of the rCxt fails, but returns only when no packet refers to the pages.
+ * A recovery releases the rCxt of a write whose work request has completed, so no completion
+ * reports the recovery. After that, nhca_channel_release() fails, but returns only when no packet
+ * refers to the pages of the write.
  */
 static void release_after_recovery(struct kunit *test)
 {
@@ -476,7 +480,10 @@ static void grace_recovers(struct nhca_channel *ch)
 	nhca_rcxt_recover(ch->dev, NHCA_CH_ERR_RECOVERED);
 }
 
-/* A recovery during a release takes the rCxts. The release still waits for packets of the write. */
+/*
+ * If a recovery runs during nhca_channel_release(), the recovery releases the rCxts.
+ * nhca_channel_release() still waits until the packets of the write are freed.
+ */
 static void release_during_recovery(struct kunit *test)
 {
 	struct pair *p = test->priv;

@@ -10,7 +10,7 @@
 #include "channel_pair.h"
 
 #define BOTH	(NHCA_NOTIFY_INITIATOR | NHCA_NOTIFY_TARGET)
-#define THIRD	(PAIR_QPN + 8)		/* QPN of another channel of end 0 */
+#define THIRD	(PAIR_QPN + 8)		/* QPN of another channel, of end 0 or 1 */
 #define FLUSHED	256			/* work requests of a failed channel */
 #define SMALL	NHCA_RCXT_MIN_SEGMENT
 
@@ -37,8 +37,8 @@ static void post(struct chan *c, u32 tid, u32 packets, u32 segment)
 }
 
 /*
- * Remove the packets that @c has sent next from the wire. Return: their number, up to the first
- * packet of another channel.
+ * Remove the packets of @c from the head of the wire, up to the first packet of another channel.
+ * Return: their number.
  */
 static u32 turn(struct pair *p, struct chan *c)
 {
@@ -53,7 +53,7 @@ static u32 turn(struct pair *p, struct chan *c)
 	}
 }
 
-/* Channels take turns of exactly their quantum. A work request that is fetched costs a share. */
+/* Each turn costs the quantum of the channel. To fetch a work request costs one unit. */
 static void turns_quantum(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -77,7 +77,7 @@ static void turns_quantum(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (u32)a->ch->drr, (u32)NHCA_DRR_IDLE);
 }
 
-/* A packet costs a share for each 4 KiB, so that long packets give no advantage. */
+/* A packet costs one unit for each 4 KiB of payload, so that long packets give no advantage. */
 static void turns_count_bytes(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -102,7 +102,10 @@ static void turns_count_bytes(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, list_empty(&p->wire));
 }
 
-/* The transfers of a channel take turns of at most 64 packets (stretches). */
+/*
+ * A channel sends at most NHCA_CH_STRETCH packets of a transfer (a stretch), and then packets of
+ * its next transfer.
+ */
 static void turns_stretch(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -125,11 +128,11 @@ static void turns_stretch(struct kunit *test)
 			break;
 		before++;
 	}
-	/* the second write was fetched between two stretches of the first write */
+	/* the second write was fetched between the first two stretches of the first write */
 	KUNIT_EXPECT_EQ(test, before, 2 * NHCA_CH_STRETCH);
 }
 
-/* A pass uses NHCA_CH_PASS shares; the bottom half sends the other packets. */
+/* A pass ends when it has cost NHCA_CH_PASS units; the bottom half sends the other packets. */
 static void turns_pass(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -143,7 +146,7 @@ static void turns_pass(struct kunit *test)
 	sent = p->sent;
 	state = a->ch->drr;
 	local_bh_enable();
-	/* the work request has used one share */
+	/* the fetch of the work request has cost one unit */
 	KUNIT_EXPECT_EQ(test, sent, NHCA_CH_PASS - 1);
 	KUNIT_EXPECT_EQ(test, state, NHCA_DRR_READY);
 	KUNIT_EXPECT_EQ(test, p->sent, 400);
@@ -152,7 +155,7 @@ static void turns_pass(struct kunit *test)
 
 static u32 again_state;
 
-/* Completion handler: ring the doorbell during the turn that posts the completion. */
+/* Completion handler: request another turn in the turn that posts the completion. */
 static void again_completed(struct ib_cq *ibcq, void *context)
 {
 	struct chan *c = context;
@@ -161,7 +164,7 @@ static void again_completed(struct ib_cq *ibcq, void *context)
 	again_state = c->ch->drr;
 }
 
-/* A doorbell during a turn gives the channel another turn. A closed channel gets none. */
+/* A request during a turn gives the channel another turn. A closed channel gets no turn. */
 static void turns_again(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -282,9 +285,9 @@ static void late_end(struct late *late)
 }
 
 /*
- * Release and destruction return only when no packet refers to the pages of a write, because the
- * program may reuse its buffer after the call. The release of an rCxt without a write does not
- * wait.
+ * The release of an rCxt and the destruction of a channel return only when no packet refers to the
+ * pages of a write, because the program may reuse its buffer after the call. The release of an rCxt
+ * without a write does not wait.
  */
 static void release_waits_for_pages(struct kunit *test)
 {
@@ -319,7 +322,7 @@ static void release_waits_for_pages(struct kunit *test)
 	}
 }
 
-/* A write whose rCxt is released while it is sent ends without more packets. */
+/* If the rCxt of a write is released before all packets are sent, no more packets are sent. */
 static void release_while_sent(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -341,7 +344,7 @@ static void release_while_sent(struct kunit *test)
 /* ---- errors, recovery, destruction ---- */
 
 /*
- * A failed channel ends all its transfers. A work request is flushed when no packet refers to its
+ * A failed channel ends all its transfers. A write is flushed only when no packet refers to its
  * pages.
  */
 static void error_ends_transfers(struct kunit *test)
@@ -372,7 +375,7 @@ static void error_ends_transfers(struct kunit *test)
 
 /*
  * A failed channel flushes at most NHCA_CH_FORGET work requests in a turn, whatever the quantum is.
- * Each work request that is flushed costs a share.
+ * Each work request that is flushed costs one unit.
  */
 static void error_flushes_in_turns(struct kunit *test)
 {
@@ -415,7 +418,7 @@ static void error_flushes_in_turns(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, all, FLUSHED);
 }
 
-/* Let @b, whose flow is full, answer @count reads of its peer. */
+/* Fill the flow of @b, and let @b accept @count reads of its peer, whose answers have to wait. */
 static void many_answers(struct kunit *test, struct chan *b, u32 count)
 {
 	u64 *mine = kunit_kcalloc(test, count, sizeof(u64), GFP_KERNEL);
@@ -505,9 +508,9 @@ static void destroy_with_answers(struct kunit *test)
 }
 
 /*
- * A recovery fails all channels of the device and takes their rCxts. Channels of other devices, and
- * channels that are created afterwards, work. Packets that were sent before the recovery place no
- * byte.
+ * A recovery puts all channels of the device into the error state and releases their rCxts.
+ * Channels of other devices, and channels that are created afterwards, work. Packets that were sent
+ * before the recovery place no byte.
  */
 static void recovery(struct kunit *test)
 {
@@ -536,8 +539,8 @@ static void recovery(struct kunit *test)
 	pair_rx(test, old);
 	KUNIT_EXPECT_EQ(test, chan_count(b, NHCA_CH_DROP_ERROR), 1);
 	/*
-	 * a new channel with this QPN has another key; even with this key, the packet finds no
-	 * valid rCxt
+	 * a new channel with this QPN has another key; even if the packet has the new key, its rCxt
+	 * is not valid any more
 	 */
 	chan_destroy(b);
 	KUNIT_ASSERT_EQ(test, chan_create(b, &cmd), 0);
@@ -557,7 +560,7 @@ static void recovery(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, pair_is(b->end->bytes, 10, 1));
 }
 
-/* If a channel cannot be created, nothing of it is left. */
+/* Creation reports each error, and a channel whose creation has failed is not found. */
 static void create_fails(struct kunit *test)
 {
 	struct nhca_create_channel_cmd cmd = { .job = PAIR_JOB + 3, .frames = 16 };
@@ -601,8 +604,8 @@ static void create_fails(struct kunit *test)
 /* ---- many peers ---- */
 
 /*
- * Each answer goes to the address from which the request came. The path cache keeps 8 addresses,
- * and replaces one of them only once in 64 misses.
+ * Each answer goes to the address from which the request came. The path cache has 8 entries.
+ * When it is full, only one of 64 misses replaces an entry.
  */
 static void answers_to_many_peers(struct kunit *test)
 {

@@ -14,7 +14,7 @@ struct fence_row {
 
 static const struct fence_row fence_rows[] = {
 	{ NHCA_RCXT_IDLE, NHCA_RCXT_ACCEPT, NHCA_RX_ST_FENCED, NHCA_RCXT_ACCEPT },
-	/* the rCxt's own channel uses it, so a peer cannot cancel the transfer */
+	/* BUSY: the rCxt's own channel has begun the transfer, so a peer cannot cancel it */
 	{ NHCA_RCXT_SENDING, NHCA_RCXT_BUSY, NHCA_RX_ST_NONE, NHCA_RCXT_BUSY },
 	{ NHCA_RCXT_WAITING, NHCA_RCXT_BUSY, NHCA_RX_ST_NONE, NHCA_RCXT_BUSY },
 	{ NHCA_RCXT_RELEASING, NHCA_RCXT_BUSY, NHCA_RX_ST_NONE, NHCA_RCXT_BUSY },
@@ -22,7 +22,7 @@ static const struct fence_row fence_rows[] = {
 	{ NHCA_RCXT_RECEIVING, NHCA_RCXT_ACCEPT, NHCA_RX_ST_FENCED, NHCA_RCXT_ACCEPT },
 	{ NHCA_RCXT_ANSWERING, NHCA_RCXT_ACCEPT, NHCA_RX_ST_FENCED, NHCA_RCXT_ACCEPT },
 	{ NHCA_RCXT_ANSWERED, NHCA_RCXT_ACCEPT, NHCA_RX_ST_FENCED, NHCA_RCXT_ACCEPT },
-	/* too late to cancel: the status says that all payload is in place */
+	/* equal tid: too late to cancel, and the status says that all payload is in place */
 	{ NHCA_RCXT_DONE, NHCA_RCXT_ACCEPT, NHCA_RX_ST_DONE, NHCA_RCXT_ACCEPT },
 	{ NHCA_RCXT_VIOLATED, NHCA_RCXT_ACCEPT, NHCA_RX_ST_FENCED, NHCA_RCXT_ACCEPT },
 	{ NHCA_RCXT_MOVING, NHCA_RCXT_BUSY, NHCA_RX_ST_NONE, NHCA_RCXT_BUSY },
@@ -62,10 +62,10 @@ static void fence_case(struct kunit *test, const struct fence_row *row, s32 step
 		return;
 	}
 	KUNIT_EXPECT_EQ(test, rc.tid, x.tid);
-	/* payload of the fence's tid or a lower tid is refused after the fence */
+	/* payload of the fence's tid is refused after the fence */
 	x = (struct nhca_rxeth) { .tid = x.tid, .total = 640, .length = 64, .segment = 64 };
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_payload(&pool, &rc, &x, false), NHCA_RCXT_STALE);
-	/* after the last copy of payload has ended, each repetition of the fence gets an answer */
+	/* after the last copy of payload has ended, a repeated fence is answered */
 	while (rc.copies)
 		KUNIT_EXPECT_FALSE(test, nhca_rcxt_copied(&pool, &rc, true));
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_fence(&pool, &rc, &x, &status, &have), NHCA_RCXT_ACCEPT);
@@ -73,9 +73,9 @@ static void fence_case(struct kunit *test, const struct fence_row *row, s32 step
 }
 
 /*
- * In every state of the rCxt, payload of the fence's tid or a lower tid is refused after the fence
- * was answered. A fence is answered only while no CPU copies payload. A peer cannot take an rCxt
- * from the channel that uses it.
+ * In every state of an rCxt that a channel owns: after a fence was accepted, payload of its tid is
+ * refused. A fence is answered only while no CPU copies payload. A fence does not end a transfer
+ * that the rCxt's own channel has begun.
  */
 static void rcxt_fence_in_every_state(struct kunit *test)
 {

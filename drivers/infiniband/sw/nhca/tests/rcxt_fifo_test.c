@@ -10,8 +10,8 @@
 
 /**
  * struct program - state of the program
- * @told: frames that the program has got and not released
- * @released: frames that it has released out of order
+ * @told:     slots of frames that the program has got and not released
+ * @released: slots of frames that it has released before an earlier frame
  * @cons:     consumer index of the program
  */
 struct program {
@@ -29,7 +29,7 @@ static void program_release(struct nhca_fifo *fifo, struct program *p, u32 slot)
 		p->released[p->cons % FRAMES] = false;
 		p->cons++;
 	}
-	/* pairs with nhca_fifo_take() */
+	/* pairs with smp_load_acquire() in nhca_fifo_take() */
 	smp_store_release(&fifo->ring.hdr->cons, p->cons);
 }
 
@@ -64,9 +64,9 @@ static void fifo_lost_completions(struct kunit *test)
 }
 
 /*
- * In any order of frames, lost completions and releases, no slot is used again while the program
- * holds it, and each index is within the FIFO. The FIFO is full only if the program holds the
- * oldest frame.
+ * In any order of frames, lost completions and releases, no slot is allocated before the program
+ * has released its frame, and each index is less than FRAMES above the consumer index. The FIFO is
+ * full only if the program has not released the oldest frame.
  */
 static void fifo_any_order(struct kunit *test)
 {
@@ -77,7 +77,7 @@ static void fifo_any_order(struct kunit *test)
 
 	prandom_seed_state(&rnd, 13);
 	KUNIT_ASSERT_EQ(test, nhca_fifo_init(&fifo, FRAMES, NULL), 0);
-	/* start so that the index wraps */
+	/* start so that the indices wrap around soon */
 	fifo.prod = -5 * FRAMES;
 	p.cons = fifo.prod;
 	fifo.ring.hdr->cons = p.cons;

@@ -10,7 +10,7 @@
 
 #define BOTH		(NHCA_NOTIFY_INITIATOR | NHCA_NOTIFY_TARGET)
 
-/* Post a read of @total bytes into frames. It requests the bytes from offset @from to @to - 1. */
+/* Post a half-receive read of @total bytes: request the bytes from offset @from to @to - 1. */
 static void post(struct chan *a, u32 tid, u32 total, bool again, u32 from, u32 to)
 {
 	struct nhca_send_wqe *wqe = chan_wqe(a, NHCA_WR_CH_READ);
@@ -76,7 +76,7 @@ static void frames_bytes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, chan_count(a, NHCA_CH_DROP_FIFO), 0);
 }
 
-/* A reader that requests no more than its FIFO has room for loses no packet. */
+/* If a reader requests only as many packets as its FIFO has room for, no packet is dropped. */
 static void frames_window(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -88,10 +88,7 @@ static void frames_window(struct kunit *test)
 	pair_settle(test);
 	reader_run(test, r, 16);
 	KUNIT_EXPECT_EQ(test, r->frames, 16);
-	/*
-	 * the responder waits for the next request, although it has sent all bytes of the first
-	 * request
-	 */
+	/* the responder has sent all bytes of the first request, and waits for the next one */
 	KUNIT_EXPECT_EQ(test, (u32)chan_rcxt(b, 0)->state, (u32)NHCA_RCXT_ANSWERED);
 	post(a, 1, len, true, 16 * PAIR_SEG, 32 * PAIR_SEG);
 	pair_settle(test);
@@ -111,7 +108,8 @@ static void frames_window(struct kunit *test)
 }
 
 /*
- * A packet that finds the FIFO full counts as not received; when it is repeated, it gets a frame.
+ * A packet that arrives while the FIFO is full counts as not received: a later repetition gets a
+ * frame.
  */
 static void frames_full_fifo(struct kunit *test)
 {
@@ -140,7 +138,7 @@ static void frames_full_fifo(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, pair_clear(a->end, 0, 0));
 }
 
-/* The responder sends nothing for a request that the network repeats or that somebody replays. */
+/* The responder sends nothing for a request that it has received before, even after the read. */
 static void frames_replay(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -164,12 +162,12 @@ static void frames_replay(struct kunit *test)
 	sent = p->sent;
 	pair_rx(test, pk);
 	KUNIT_EXPECT_EQ(test, chan_count(b, NHCA_CH_DROP_DUPLICATE), 1);
-	/* as if the second request had overtaken the first request */
 	post(a, 2, len, true, 2 * PAIR_SEG, len);
 	pair_settle(test);
 	KUNIT_EXPECT_GT(test, p->sent, sent);
 	reader_run(test, r, 4);
 	KUNIT_EXPECT_EQ(test, r->done, 1);
+	/* the first request again, after the read is complete */
 	sent = p->sent;
 	pair_rx(test, pk);
 	KUNIT_EXPECT_EQ(test, chan_count(b, NHCA_CH_DROP_STALE), 1);
@@ -213,7 +211,7 @@ static void frames_rules(struct kunit *test)
 	y = x;
 	y.tid++;
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_frames_may(rc, &y), NHCA_RCXT_BUSY);
-	/* an ordinary read request of the same tid is another transfer */
+	/* an ordinary read request of the same tid would be another transfer */
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_request(rc, &x), NHCA_RCXT_BUSY);
 
 	/* the notice comes while NHCA_RCXT_PARTS requests are in execution */
@@ -225,7 +223,7 @@ static void frames_rules(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (u32)rc->state, (u32)NHCA_RCXT_DONE);
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_frames_may(rc, &x), NHCA_RCXT_STALE);
 
-	/* a reader that does not notify this end may still request parts again */
+	/* a reader may request parts again even if this end gets no notice */
 	x.tid = 6;
 	x.notify = NHCA_NOTIFY_INITIATOR;
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_frames_request(rc, &x), NHCA_RCXT_ACCEPT);
@@ -265,7 +263,7 @@ static void frames_challenge(struct kunit *test)
 	pair_settle(test);
 	KUNIT_EXPECT_EQ(test, (u32)chan_rcxt(a, 0)->state, (u32)NHCA_RCXT_DONE);
 
-	/* an ordinary read drops a challenge of a read into frames */
+	/* an ordinary read drops a challenge of a half-receive read */
 	chan_transfer(b, NHCA_WR_CH_READ, 2, len, BOTH);
 	pair_deliver(test);
 	pk = pair_first(test, NHCA_RX_READ_CHALLENGE);
@@ -303,8 +301,8 @@ static void frames_kinds(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, chan_count(a, NHCA_CH_DROP_UNSOLICITED), 1);
 	pk->hdr.rx.tid = 3;
 	/*
-	 * a header that no packet for a frame can have is refused by the decoder, before the rCxt
-	 * is found
+	 * payload for a frame must have its offset as its PVO: nhca_rxeth_fits() refuses other PVOs
+	 * before the rCxt is looked up
 	 */
 	pk->hdr.rx.pvo = 4;
 	pair_rx(test, pk);
@@ -326,8 +324,8 @@ static void frames_kinds(struct kunit *test)
 }
 
 /*
- * A read beyond the responder's memory ends with an error there; a probe reports the error to the
- * reader.
+ * A read beyond the end of the responder's memory ends with an error at the responder. The status
+ * that answers a probe reports the error to the reader.
  */
 static void frames_violated(struct kunit *test)
 {
@@ -360,7 +358,7 @@ static void frames_violated(struct kunit *test)
 			NHCA_TRANSFER_PROT_ERR);
 }
 
-/* Malformed work requests fail the channel, and nothing is sent. */
+/* A malformed work request puts the channel into the error state, and no packet is sent. */
 static void frames_malformed(struct kunit *test)
 {
 	const struct nhca_create_channel_cmd cmd = { .job = PAIR_JOB, .frames = 16 };
