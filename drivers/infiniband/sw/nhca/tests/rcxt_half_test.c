@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * KUnit: half-receive writes, whose packets go into frames of the receive FIFO: each packet gets
- * exactly one frame, also if the FIFO or the CQ is full, and packets are lost, repeated and
- * reordered.
+ * exactly one frame, even if the FIFO or the CQ is full at times, and packets are lost, repeated
+ * and reordered.
  */
 #include <linux/prandom.h>
 
@@ -12,8 +12,8 @@
 #define WR_WRITE	NHCA_WR_CH_WRITE
 
 /*
- * Post a half-receive write of @total bytes. @again: repeat the packets from offset @from to @to -
- * 1 of a write that was posted before.
+ * Post a half-receive write of @total bytes. @again: the write was posted before; repeat its bytes
+ * from offset @from to @to - 1.
  */
 static void post(struct chan *a, u32 tid, u32 total, bool again, u32 from, u32 to)
 {
@@ -67,7 +67,8 @@ static void half_frames(struct kunit *test)
 }
 
 /*
- * A packet that finds the FIFO full counts as not received; when it is repeated, it gets a frame.
+ * A packet that arrives while the FIFO is full counts as not received: a later repetition gets a
+ * frame.
  */
 static void half_full_fifo(struct kunit *test)
 {
@@ -82,7 +83,7 @@ static void half_full_fifo(struct kunit *test)
 	pair_settle(test);
 	KUNIT_EXPECT_EQ(test, chan_count(b, NHCA_CH_DROP_FIFO), 84);
 	KUNIT_EXPECT_EQ(test, chan_rcxt(b, 0)->missing, 84);
-	/* a repetition of packets that have a frame is dropped, whether or not there is room */
+	/* a repetition of packets that have frames is dropped before a frame is needed */
 	post(a, 1, len, true, 0, 10 * PAIR_SEG);
 	pair_settle(test);
 	KUNIT_EXPECT_EQ(test, chan_count(b, NHCA_CH_DROP_DUPLICATE), 10);
@@ -109,7 +110,7 @@ static struct chan *remake(struct kunit *test, struct pair_end *end, u32 qpn, u3
 	return c;
 }
 
-/* A channel without a FIFO accepts no packet. */
+/* A channel without a receive FIFO drops payload for frames. */
 static void half_no_fifo(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -126,8 +127,9 @@ static void half_no_fifo(struct kunit *test)
 }
 
 /*
- * A packet that gets no frame can be repeated without end, and each time use the rCxt. So while a
- * work request of the target's channel waits for the rCxt, no packet gets a frame.
+ * A peer can repeat a packet that gets no frame without end, and each repetition counts a copy on
+ * the rCxt. So while a work request of the target's channel waits for the rCxt, the target drops
+ * packets for frames.
  */
 static void half_wanted(struct kunit *test)
 {
@@ -147,8 +149,8 @@ static void half_wanted(struct kunit *test)
 }
 
 /*
- * A packet that gets no frame is missing again, even if the copy of the last other packet ended
- * before. But if the write was canceled during the copy, the write has lost its bitmap.
+ * A packet that gets no frame counts as missing again, even if all other packets have arrived. If
+ * the write was canceled during the copy, the bitmap is freed already, and is not changed.
  */
 static void half_not_framed(struct kunit *test)
 {
@@ -172,9 +174,7 @@ static void half_not_framed(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, nhca_rcxt_copied(pool, rc, true));
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_payload(pool, rc, &x, false), NHCA_RCXT_DUPLICATE);
 
-	/*
-	 * more packets than fit into the bitmap of the rCxt, so the write has an allocated bitmap
-	 */
+	/* so many packets that the bitmap of the write is allocated */
 	x.tid = 4;
 	x.total = 100 * PAIR_SEG;
 	KUNIT_ASSERT_EQ(test, nhca_rcxt_payload(pool, rc, &x, false), NHCA_RCXT_ACCEPT);
@@ -186,7 +186,7 @@ static void half_not_framed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_payload(pool, rc, &x, false), NHCA_RCXT_STALE);
 }
 
-/* A packet whose completion finds the CQ full counts as not received. */
+/* A packet counts as not received if the completion of its frame is lost, as the CQ is full. */
 static void half_full_cq(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -238,7 +238,7 @@ static void half_kinds(struct kunit *test)
 	pair_drop(pk);
 	KUNIT_EXPECT_EQ(test, chan_rcxt(b, 0)->missing, 1);
 
-	/* a read of b accepts no packets of a half-receive write */
+	/* a read of @b accepts no packets of a half-receive write */
 	chan_transfer(b, NHCA_WR_CH_READ, 3, 2 * PAIR_SEG, BOTH);
 	pair_drop(pair_first(test, NHCA_RX_READ_REQUEST));
 	post(a, 3, 2 * PAIR_SEG, false, 0, 2 * PAIR_SEG);
@@ -280,7 +280,8 @@ static void half_fence(struct kunit *test)
 }
 
 /*
- * Headers that no packet for a frame can have are refused by the decoder, before the rCxt is found.
+ * nhca_rxeth_fits() refuses headers that payload for a frame cannot have, before the rCxt is looked
+ * up.
  */
 static void half_wire(struct kunit *test)
 {
@@ -327,7 +328,7 @@ static void half_segment(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, chan_idle(b));
 }
 
-/* Malformed work requests fail the channel, and nothing is sent. */
+/* A malformed work request puts the channel into the error state, and no packet is sent. */
 static void half_malformed(struct kunit *test)
 {
 	static const u8 others[] = {

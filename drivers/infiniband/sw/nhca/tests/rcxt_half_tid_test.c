@@ -2,8 +2,8 @@
 /*
  * KUnit: tid rules of half transfers. In random histories of events at an rCxt, each result is
  * compared with the result of a model: first at the end that has the frames, where several CPUs
- * fill frames at a time; then at the end that gets requests of three kinds: ordinary reads, reads
- * into frames, and reads that a program answers.
+ * fill frames at a time; then at the end that gets requests of three kinds: ordinary reads,
+ * half-receive reads and half-send reads.
  */
 #include <kunit/test.h>
 #include <linux/prandom.h>
@@ -17,19 +17,19 @@
 
 /**
  * struct half_model - an rCxt of the model
- * @kind:   kind of the transfer; NOTHING: none has begun, or the latest transfer was canceled
+ * @kind:   kind of the transfer; NOTHING: there is none, as in NHCA_RCXT_IDLE
  * @tid:    tid of the latest transfer
  * @total:  bytes of the latest transfer
  * @notify: NHCA_RX_NOTIFY_* of the latest transfer
- * @pvo:    PVO of the first byte of the latest transfer
+ * @pvo:    FRAMES: PVO of the first byte
  * @got:    OWN_READ, PEER_WRITE: packet i was accepted, and its frame is filled or being filled
  * @have:   OWN_READ, PEER_WRITE: number of packets in @got
  * @cpu:    packets whose frames are being filled
  * @cpu_tid: tids of the transfers of @cpu
  * @cpus:   number of elements of @cpu in use
- * @number: FRAMES: number of the latest request
+ * @number: OWN_READ, FRAMES: number of the latest request
  * @parts:  FRAMES: number of requests in execution
- * @sent:   FRAMES, ANSWER: nothing is left to send
+ * @sent:   FRAMES, ANSWER: nothing is left to send; PROGRAM: true
  * @told:   the notice has arrived
  * @done:   the transfer is complete
  */
@@ -369,9 +369,7 @@ static void step_ask(struct kunit *test, struct half_fixture *f)
 	nhca_rcxt_not_asked(f->rc, &x);
 	m->kind = NOTHING;
 	m->tid--;
-	/*
-	 * call nhca_rcxt_not_asked() again, as a slow CPU may do: the second call changes nothing
-	 */
+	/* a second call changes nothing */
 	nhca_rcxt_not_asked(f->rc, &x);
 }
 

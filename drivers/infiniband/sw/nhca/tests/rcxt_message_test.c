@@ -44,7 +44,7 @@ static u32 expect_frame(struct kunit *test, struct chan *b, u32 i, u32 len)
 	return cqe.chan.frame;
 }
 
-/* Messages of any length arrive in the order of the wire, each in a frame. */
+/* Each message gets one frame with all its bytes. */
 static void message_inline(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -119,7 +119,7 @@ static void message_sges(struct kunit *test)
 	expect_frame(test, b, 1, NHCA_RX_MAX_PACKET);
 	expect_frame(test, b, 2, 0);
 	KUNIT_EXPECT_EQ(test, nhca_channel_state(a->ch), IB_QPS_RTS);
-	/* an L_Key of no region is an error of the program, which fails the channel */
+	/* an L_Key of no region puts the channel into the error state */
 	send_sges(a, &m, 10, 10, ~m.mr->ibmr.lkey);
 	KUNIT_EXPECT_EQ(test, pair_count(test, 0), 0);
 	for (i = 0; i < 3; i++)
@@ -131,8 +131,8 @@ static void message_sges(struct kunit *test)
 }
 
 /*
- * A message that is too long for any frame is an error of the program, and fails the channel. A
- * message that only exceeds the current MTU completes in error, and the channel still works.
+ * A message that is too long for any frame puts the channel into the error state. A message that
+ * only exceeds the current MTU completes in error, and the channel still works.
  */
 static void message_too_long(struct kunit *test)
 {
@@ -158,8 +158,8 @@ static void message_too_long(struct kunit *test)
 }
 
 /*
- * A message whose bytes are not in memory stays in the send FIFO. A message that is lost on this
- * host completes without an error, but is not counted as sent.
+ * A message that waits for a page fault stays in the send FIFO. A message that cannot be sent, here
+ * because there is no route, completes without an error, but is not counted as sent.
  */
 static void message_not_sent(struct kunit *test)
 {
@@ -186,8 +186,8 @@ static void message_not_sent(struct kunit *test)
 /* ---- full queues ---- */
 
 /*
- * If the receive FIFO is full, messages are dropped. When the program gives a frame back, this
- * frame takes the next message.
+ * If the receive FIFO is full, messages are dropped. When the program gives a slot back, the next
+ * message uses this slot.
  */
 static void fifo_full(struct kunit *test)
 {
@@ -231,9 +231,7 @@ static void fifo_none(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, chan_idle(b));
 }
 
-/*
- * If the CQ is full, the completion is dropped and counted, and its frame takes the next message.
- */
+/* If the CQ is full, a completion is lost and counted, and the next message uses its slot. */
 static void cq_full(struct kunit *test)
 {
 	const struct nhca_create_channel_cmd cmd = { .job = PAIR_JOB, .frames = 16 };
@@ -255,7 +253,7 @@ static void cq_full(struct kunit *test)
 	send_inline(a, 4, 0);
 	pair_settle(test);
 	KUNIT_EXPECT_EQ(test, expect_frame(test, b, 30, 4), 4);
-	/* a completion that finds the send CQ full is also dropped and counted */
+	/* if the send CQ is full, a completion is lost and counted as well */
 	for (i = 0; i < 6; i++)
 		send_inline(b, 4, NHCA_SEND_SIGNALED);
 	KUNIT_EXPECT_EQ(test, chan_count(b, NHCA_CH_DROP_CQ), 28);
@@ -264,7 +262,7 @@ static void cq_full(struct kunit *test)
 
 /* ---- solicited completions ---- */
 
-/* Receive a message at @b. Return: number of completion events. */
+/* Send a message from @a to its peer. Return: number of completion events of the peer. */
 static u32 events(struct kunit *test, struct chan *a, u16 flags)
 {
 	struct chan *b = a->peer;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: each packet of an accumulate is applied exactly once, whatever the network and other CPUs
- * do.
+ * KUnit: no packet of an accumulate is applied twice, even if packets are repeated, or other CPUs
+ * receive packets or end the transfer meanwhile.
  */
 #include <kunit/static_stub.h>
 #include <kunit/test-bug.h>
 
 #include "accumulate_fixture.h"
 
-/* Repeated packets change nothing, whether they come before or after the end of the transfer. */
+/* Packets that are repeated after the end of their transfer change nothing. */
 static void once_again(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -19,7 +19,7 @@ static void once_again(struct kunit *test)
 	set_words(a->end, 3 * WORDS, 1);
 	acc(a, SUM, U64, 1, 3 * PAIR_SEG, 0);
 	chan_bell(a);
-	/* stop at the notice, so that the packets stay on the wire */
+	/* pair_rx() leaves the packets on the wire */
 	for (i = 0; i < 3; i++) {
 		list_for_each_entry(pk, &p->wire, list)
 			if (pk->hdr.opcode == NHCA_RX_ACCUMULATE)
@@ -34,7 +34,7 @@ static void once_again(struct kunit *test)
 	pair_settle(test);
 	KUNIT_EXPECT_TRUE(test, are_words(b->end, 0, 3 * WORDS, 1));
 	expect_done(test, a, 1, 3 * PAIR_SEG);
-	/* after the next transfer, packets of the earlier one are stale */
+	/* after the next transfer has begun, packets of the earlier one are stale */
 	acc(a, SUM, U64, 2, PAIR_SEG, 0);
 	chan_bell(a);
 	pk = pair_first(test, NHCA_RX_ACCUMULATE);
@@ -51,7 +51,7 @@ static void once_again(struct kunit *test)
 /* what another CPU does before nhca_accumulate() applies the packet */
 static void (*meanwhile)(struct kunit *test);
 
-/* Replaces nhca_accumulate() once. */
+/* Replaces nhca_accumulate() once: calls meanwhile() before it. */
 static enum nhca_channel_counter accumulate_and_more(struct nhca_channel *ch, struct nhca_rx *rx,
 						     u32 run)
 {
@@ -62,7 +62,7 @@ static enum nhca_channel_counter accumulate_and_more(struct nhca_channel *ch, st
 	return nhca_accumulate(ch, rx, run);
 }
 
-/* Let the target receive the first packet; @fn acts as another CPU while the target applies it. */
+/* Let the target receive the first packet; before it is applied, @fn acts as another CPU. */
 static void rx_meanwhile(struct kunit *test, void (*fn)(struct kunit *test))
 {
 	meanwhile = fn;
@@ -85,7 +85,7 @@ static void all_packets(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, chan_rcxt(p->end[1].chan, 0)->state, NHCA_RCXT_RECEIVING);
 }
 
-/* While one CPU applies a packet, another CPU receives all packets, also a copy of this one. */
+/* While one CPU applies a packet, another CPU receives all packets, also this one again. */
 static void once_duplicate_meanwhile(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -150,7 +150,7 @@ static void cancel(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, chan_idle(b));
 }
 
-/* A cancel of the target completes only when the packet has been applied. */
+/* A cancel of the target's channel completes only after the packet was applied. */
 static void once_cancel_meanwhile(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -180,7 +180,7 @@ static void next_tid(struct kunit *test)
 	pk->hdr.rx.tid = 1;
 }
 
-/* A packet with a higher tid waits until the packet has been applied. */
+/* While a CPU applies a packet, a packet with a higher tid has to wait. */
 static void once_next_meanwhile(struct kunit *test)
 {
 	struct pair *p = test->priv;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: ordered accumulates begin one after another, and their waits always end. */
+/* KUnit: ordered accumulates begin one after another, and which events end their waits. */
 #include "accumulate_fixture.h"
 
-/* Post an ordered accumulate of one word on rCxt @rcxt of both ends. */
+/* Post an ordered accumulate of one word; @rcxt: index of the rCxt in the ids of both ends. */
 static void ordered(struct chan *a, u32 rcxt, u32 tid)
 {
 	struct nhca_rcxt_wr *wr = acc(a, SUM, U64, tid, 8, 0);
@@ -14,7 +14,7 @@ static void ordered(struct chan *a, u32 rcxt, u32 tid)
 	chan_bell(a);
 }
 
-/* Post a cancel for rCxt @rcxt. */
+/* Post a cancel for rCxt @rcxt, an index in the ids of @a. */
 static void post_cancel(struct chan *a, u32 rcxt, u32 tid)
 {
 	struct nhca_send_wqe *wqe = chan_wqe(a, NHCA_WR_CH_CANCEL);
@@ -25,7 +25,7 @@ static void post_cancel(struct chan *a, u32 rcxt, u32 tid)
 	chan_bell(a);
 }
 
-/* Deliver the packets of the accumulate on the wire, and the notice. */
+/* Deliver the packet of an accumulate, after which the word must be @sum, and then the notice. */
 static void one_more(struct kunit *test, u32 sum)
 {
 	struct pair *p = test->priv;
@@ -38,7 +38,7 @@ static void one_more(struct kunit *test, u32 sum)
 	pair_deliver(test);
 }
 
-/* An ordered accumulate begins when the notice of the earlier one has come; others do not wait. */
+/* An ordered accumulate begins when the notice of the earlier one has arrived. */
 static void order_begins(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -78,7 +78,7 @@ static void order_retransmit(struct kunit *test)
 	pair_drop(pair_first(test, NHCA_RX_ACCUMULATE));
 	ordered(a, 0, 2);
 	ordered(a, 1, 1);
-	/* a repetition of one that has not begun has nothing to send */
+	/* a retransmission of an accumulate that waits sends nothing */
 	acc(a, SUM, U64, 2, 8, 0)->flags = NHCA_RCXT_WR_RETRANSMIT;
 	chan_bell(a);
 	KUNIT_EXPECT_TRUE(test, list_empty(&p->wire));
@@ -114,7 +114,10 @@ static void order_status(struct kunit *test)
 	one_more(test, 2);
 }
 
-/* A cancel of the accumulate in progress ends the wait, also if one on the same rCxt waits. */
+/*
+ * A cancel of the accumulate in progress ends the wait, even if the accumulate that waits is for
+ * the same rCxt.
+ */
 static void order_cancel(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -241,7 +244,7 @@ static void order_limit(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, list_empty(&p->wire));
 }
 
-/* Ordered accumulates that wait are flushed when the channel fails. */
+/* In the error state, ordered accumulates that wait are flushed. */
 static void order_flush(struct kunit *test)
 {
 	struct pair *p = test->priv;

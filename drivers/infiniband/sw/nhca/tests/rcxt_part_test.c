@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: half-send writes, whose packets are in the work requests: bytes, completions, the tid
+ * KUnit: half-send writes, whose payload is in the work requests: bytes, completions, the tid
  * rules, and a network that loses, repeats and reorders packets.
  */
 #include <linux/prandom.h>
@@ -50,7 +50,7 @@ static struct nhca_send_wqe *part(struct chan *a, u32 tid, u32 total, u32 i)
 	return wqe;
 }
 
-/* Post packet @i of a write. Return: vendor_err of its NHCA_WC_CH_LOCAL completion. */
+/* Post packet @i of a write, and expect @status. Return: vendor_err of the completion. */
 static u32 post(struct kunit *test, struct chan *a, u32 tid, u32 total, u32 i, u8 status)
 {
 	struct nhca_cqe cqe;
@@ -103,7 +103,10 @@ static void part_bytes(struct kunit *test)
 	}
 }
 
-/* A packet has a copy of its payload, even if the channel sends other packets by reference. */
+/*
+ * A packet of a half-send write has a copy of its payload, even if other packets of the channel
+ * have zero-copy references.
+ */
 static void part_is_copied(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -131,7 +134,7 @@ static void part_is_copied(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, pair_first(test, NHCA_RX_WRITE)->copy);
 	KUNIT_EXPECT_NULL(test, pair_first(test, NHCA_RX_WRITE)->zcopy);
 	pair_settle(test);
-	/* so the write completes, although a packet refers to pages of the other write */
+	/* so the half-send write completes, although a packet refers to pages of the other write */
 	chan_expect(test, a, NHCA_WC_CH_WRITE, IB_WC_SUCCESS);
 	list_add(&held->list, &p->wire);
 	pair_settle(test);
@@ -171,7 +174,7 @@ static void part_lost(struct kunit *test)
 	wr->flags = NHCA_RCXT_WR_RETRANSMIT;
 	chan_bell(a);
 	chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS);
-	/* this packet refers to pages, for which the completion waits */
+	/* the write does not complete before this packet is freed, because it refers to pages */
 	KUNIT_EXPECT_NOT_NULL(test, pair_first(test, NHCA_RX_WRITE)->zcopy);
 	pair_rx(test, pair_first(test, NHCA_RX_WRITE));
 	chan_expect(test, b, NHCA_WC_CH_REMOTE_WRITE, IB_WC_SUCCESS);
@@ -185,7 +188,7 @@ static void part_lost(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, pair_clear(b->end, 0, len));
 }
 
-/* Packets that do not fit the state of the rCxt are not sent, and the channel continues. */
+/* Work requests that the rCxt refuses send no packet, and the channel stays in RTS. */
 static void part_refused(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -205,7 +208,7 @@ static void part_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, post(test, a, 5, len, 1, IB_WC_LOC_LEN_ERR), EMSGSIZE);
 	a->end->netdev->mtu = 1500;
 	KUNIT_EXPECT_EQ(test, pair_count(test, 0), 1);
-	/* a peer neither ends the write with a fence nor with a write of its own */
+	/* neither a fence nor a write of the peer ends the half-send write */
 	chan_wqe(b, NHCA_WR_CH_FENCE)->rcxt[0].tid = 9;
 	chan_bell(b);
 	chan_transfer(b, NHCA_WR_CH_WRITE, 9, 1, 0);
@@ -216,7 +219,7 @@ static void part_refused(struct kunit *test)
 	chan_bell(a);
 	chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, post(test, a, 5, len, 1, IB_WC_LOC_QP_OP_ERR), EINVAL);
-	/* a write that a write with a higher tid replaces never completes */
+	/* a write with a higher tid replaces the earlier write, which never completes */
 	post(test, a, 10, len, 0, IB_WC_SUCCESS);
 	post(test, a, 11, len, 0, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, post(test, a, 10, len, 1, IB_WC_LOC_QP_OP_ERR), EINVAL);
@@ -229,8 +232,8 @@ static void part_refused(struct kunit *test)
 }
 
 /*
- * A transfer of the peer that is complete has the tid and the sizes of a part: the part is refused,
- * because the write that the program wants to begin is not complete.
+ * A part is refused with EINVAL if a complete transfer of the peer has the same tid and sizes.
+ * EALREADY would say that the half-send write is complete.
  */
 static void part_same_tid(struct kunit *test)
 {
@@ -254,8 +257,8 @@ static void part_same_tid(struct kunit *test)
 }
 
 /*
- * A part waits while the rCxt answers a read of the peer. During this time a write on another rCxt
- * is fetched, but the next part of the waiting write is not fetched.
+ * A part waits while the rCxt answers a read of the peer. Meanwhile, a write on another rCxt is
+ * fetched, but the next part of the same half-send write stays in the send FIFO.
  */
 static void part_waits(struct kunit *test)
 {
@@ -265,7 +268,7 @@ static void part_waits(struct kunit *test)
 	struct nhca_cqe cqe;
 	u32 first, i, n = 0, parts = 0;
 
-	/* b reads from a; a has no room in the network stack for all packets */
+	/* @b reads from @a, whose flow cannot have all packets in the network stack at a time */
 	p->charge = true;
 	chan_transfer(b, NHCA_WR_CH_READ, 1, PAIR_BYTES & ~3u, 0);
 	pair_deliver(test);	/* the request, which has no token */
@@ -284,7 +287,7 @@ static void part_waits(struct kunit *test)
 	part(a, 2, 2 * PAIR_SEG, 1);
 	chan_bell(a);
 	KUNIT_EXPECT_FALSE(test, chan_poll(a, false, &cqe));
-	/* the flow of a may send again when some of its packets have left the stack */
+	/* the flow of @a may send again when some of its packets were freed */
 	for (i = 0; i < 100 && a->ch->fetched < first + 2; i++)
 		pair_deliver(test);
 	KUNIT_EXPECT_EQ(test, a->ch->num_waiting, 1);
@@ -365,7 +368,7 @@ static void part_waits_in_vain(struct kunit *test)
 	xa_erase_irq(&a->end->dev->ah_ids, 9);
 }
 
-/* Malformed work requests fail the channel, and nothing is sent. */
+/* A malformed work request puts the channel into the error state, and no packet is sent. */
 static void part_malformed(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -458,7 +461,7 @@ static void part_malformed(struct kunit *test)
 	}
 }
 
-/* The longest payload that a slot has room for is sent, and it is not cut. */
+/* The longest payload that fits into a slot is sent completely. */
 static void part_longest(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -489,8 +492,8 @@ static void part_longest(struct kunit *test)
 }
 
 /*
- * Random writes from parts, on a network that loses, repeats and reorders packets: each write
- * completes once, with the right bytes.
+ * Random half-send writes, on a network that loses, repeats and reorders packets: each write
+ * completes once at the target, with the right bytes.
  */
 static void part_random(struct kunit *test)
 {

@@ -2,7 +2,7 @@
 /*
  * KUnit: two channels that write and read on a network that loses, repeats, reorders and damages
  * packets. Their programs probe and retransmit. Each transfer places exactly its bytes, and each
- * side gets its completion exactly once.
+ * side gets at most one completion of it.
  */
 #include <linux/prandom.h>
 
@@ -11,7 +11,7 @@
 #define BOTH		(NHCA_NOTIFY_INITIATOR | NHCA_NOTIFY_TARGET)
 #define TRANSFERS	150
 #define SLOT		16384u		/* bytes of memory for each of the slots of an end */
-#define STEPS		100000u		/* more than any test needs */
+#define STEPS		100000u		/* maximum steps of a test */
 
 /**
  * struct job - what the program of one end does on one rCxt
@@ -22,7 +22,7 @@
  * @seed:   seed of the transfer's bytes
  * @mine:   number of completions of the initiator
  * @theirs: number of completions of the target
- * @told: a status has said that the write is complete
+ * @told:   a status has said that the write is complete
  */
 struct job {
 	u8 opcode;
@@ -38,7 +38,7 @@ struct job {
 /**
  * struct net_model - the network and the programs
  * @rnd:   source of all decisions
- * @loss:  number of packets in a thousand that are lost; as many are repeated, reordered, damaged
+ * @loss:  of 1000 packets, number of those that are lost, repeated, reordered and damaged, each
  * @jobs:  by end and rCxt: end 0 uses the rCxts 0 and 1 of both ends, end 1 uses the other rCxts
  * @tids:  last tid of each rCxt
  * @begun: number of transfers
@@ -117,8 +117,8 @@ static void begin(struct pair *p, u32 e, u32 i)
 		.seed = model->begun++,
 	};
 	/*
-	 * a read cannot be retransmitted, so with many packets it would never succeed on a bad
-	 * network
+	 * a read cannot be retransmitted, so with many packets it would hardly ever succeed on a
+	 * bad network
 	 */
 	if (j->opcode == NHCA_WR_CH_READ)
 		j->total %= 4 * j->segment + 1;
@@ -164,8 +164,8 @@ static void again(struct kunit *test, struct pair *p, u32 e, u32 i, const struct
 		if (frame->status == NHCA_TRANSFER_PARTIAL && frame->data[n / 8] >> n % 8 & 1)
 			continue;
 		/*
-		 * stop if the send FIFO is full, because packets still refer to the pages of the
-		 * write
+		 * stop if the send FIFO is full: retransmissions wait while packets refer to the
+		 * pages of a write whose notice has arrived
 		 */
 		if (c->posted - c->ch->sq.hdr->cons == nhca_ring_entries(&c->ch->sq))
 			return;
@@ -216,7 +216,7 @@ static void completed(struct kunit *test, u32 e, const struct nhca_cqe *cqe)
 	KUNIT_ASSERT_NULL(test, memchr_inv(to + j->total, 0, SLOT - j->total));
 }
 
-/* Take a packet from the network: deliver, repeat or drop it, damaged or not. */
+/* Take the first or second packet from the wire: damage, deliver, repeat or drop it. */
 static void carry(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -227,7 +227,7 @@ static void carry(struct kunit *test)
 		pk = list_first_entry(&p->wire, struct pair_packet, list);
 	}
 	if (rnd(1000) < model->loss) {
-		/* damage the packet: its ICRC or checksum is wrong */
+		/* give the packet an ICRC, which is wrong after the flip */
 		pk->hdr.caps = 0;
 		p->flip = NHCA_BTH_LEN + rnd(NHCA_RXETH_LEN);
 		pair_rx(test, pk);
@@ -243,8 +243,8 @@ static void carry(struct kunit *test)
 }
 
 /*
- * The program of end @e on rCxt @i: end the transfer, begin another transfer, or probe the
- * transfer.
+ * The program of end @e on rCxt @i: end the transfer, begin another one, or call ask(). @quiet: the
+ * wire is empty.
  */
 static void program(struct kunit *test, u32 e, u32 i, bool quiet)
 {

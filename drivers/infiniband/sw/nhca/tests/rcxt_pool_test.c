@@ -18,7 +18,7 @@
  * @queue:  indices of the free rCxts, in the order in which they will be acquired
  * @free:   number of free rCxts
  * @owner:  QPN of each rCxt's channel; 0: free
- * @key:    last key of each rCxt, or 0
+ * @key:    last key of each rCxt; 0: it was never acquired
  * @recoveries: number of recoveries, as in nhca_rcxt_pool.recoveries
  */
 struct model {
@@ -122,7 +122,7 @@ static void release_all(struct kunit *test, struct pool_fixture *f)
 			release(test, f, f->lists[i].first);
 }
 
-/* Compare the lists of the channels and the pool with the array. */
+/* Compare the lists of the channels, and the number of free rCxts, with the model. */
 static void compare(struct kunit *test, struct pool_fixture *f)
 {
 	u32 held = 0, i, n, at;
@@ -138,7 +138,7 @@ static void compare(struct kunit *test, struct pool_fixture *f)
 	KUNIT_ASSERT_EQ(test, held + f->model.free, SIZE);
 }
 
-/* Look up any id for any channel. Expect the rCxt, or the result of the first check that fails. */
+/* Look up a random id for a random channel. Expect the rCxt, or the first check that fails. */
 static void step_find(struct kunit *test, struct pool_fixture *f)
 {
 	u32 channel = draw(&f->rnd, CHANNELS), index = draw(&f->rnd, SIZE + 2);
@@ -319,8 +319,8 @@ static void rcxt_pool_user_share(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_acquire(&f->pool, 9, &nobody, 1, &id), -ENOSPC);
 
 	/*
-	 * after releases, the user can acquire one rCxt while more than an eighth of the pool is
-	 * free
+	 * a user with more than a sixteenth of the pool can acquire an rCxt only while more than an
+	 * eighth of the pool is free: here one rCxt more
 	 */
 	while (f->pool.free <= SIZE / 8)
 		nhca_rcxt_release(&f->pool, &a[0], &f->pool.rcxts[a[0].first]);

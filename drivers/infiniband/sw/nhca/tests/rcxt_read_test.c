@@ -9,7 +9,7 @@
 #define WR_READ	NHCA_WR_CH_READ
 #define LONG		(100 * PAIR_SEG)	/* more packets than a flow has in the stack */
 
-/* Let the hosts exchange a read request, a challenge, and the request with the token. */
+/* Deliver a read request and its challenge. The request with the token is then on the wire. */
 static void challenge(struct kunit *test)
 {
 	struct pair_packet *pk = pair_first(test, NHCA_RX_READ_REQUEST);
@@ -146,7 +146,7 @@ static void read_forged_address(struct kunit *test)
 	chan_expect(test, a, NHCA_WC_CH_READ, IB_WC_SUCCESS);
 }
 
-/* A request that the rCxt would refuse gets no challenge either. */
+/* A request without a token gets no challenge if the rCxt would refuse it. */
 static void read_refused_unvalidated(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -168,7 +168,7 @@ static void read_refused_unvalidated(struct kunit *test)
 
 /*
  * A challenge is answered only if it belongs to the read in progress. Otherwise the sender of a
- * forged challenge could get the request, which says where a reader expects payload.
+ * forged challenge would get the request, which contains the PVO of the reader's buffer.
  */
 static void read_forged_challenge(struct kunit *test)
 {
@@ -200,7 +200,7 @@ static void read_forged_challenge(struct kunit *test)
 	pk->hdr.rx.rcxt.index = PAIR_RCXTS;
 	pair_rx(test, pk);
 	KUNIT_EXPECT_EQ(test, chan_count(a, NHCA_CH_DROP_NO_RCXT), 1);
-	/* the tokens of refused challenges are not used */
+	/* the tokens of refused challenges are not stored */
 	av = xa_load(&a->end->dev->ah_ids, PAIR_AH);
 	KUNIT_EXPECT_EQ(test, nhca_token_known(&a->ch->rd->tokens, &av->daddr, &av->saddr), 0);
 	KUNIT_EXPECT_EQ(test, pair_count(test, 0), 1);
@@ -214,7 +214,7 @@ static void read_forged_challenge(struct kunit *test)
 
 /* ---- a network that loses and repeats packets ---- */
 
-/* Payload may arrive in any order and twice. Payload that nobody has requested is dropped. */
+/* Payload may arrive in any order and twice. Payload that no read has requested is dropped. */
 static void read_any_order(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -266,7 +266,7 @@ static void read_any_order(struct kunit *test)
 
 /*
  * If the notice arrives while the answer is sent, the rest of the answer is not sent, and the
- * program gets its completion.
+ * target of the read gets its completion.
  */
 static void read_notice_stops_answer(struct kunit *test)
 {
@@ -305,8 +305,8 @@ static void read_notice_stops_answer(struct kunit *test)
 /* ---- refusals ---- */
 
 /*
- * Memory without IB_ACCESS_REMOTE_READ cannot be read. The owner gets another event only after a
- * query.
+ * Memory without IB_ACCESS_REMOTE_READ cannot be read. The first violation raises an event; a later
+ * one raises an event only after a query.
  */
 static void read_violation(struct kunit *test)
 {
