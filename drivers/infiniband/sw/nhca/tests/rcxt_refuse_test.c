@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: a channel drops each packet that has one wrong field, counts it by its reason, answers
- * nothing and changes no byte. The same packet with the right field is accepted afterwards.
+ * KUnit: a channel drops a packet with one wrong field, counts the reason, sends no answer and
+ * changes no byte. A write or message with the right field is accepted afterwards.
  */
 #include "channel_pair.h"
 
 #define BOTH	(NHCA_NOTIFY_INITIATOR | NHCA_NOTIFY_TARGET)
 #define OTHERS	(PAIR_QPN + 9)		/* QPN of a channel of another job */
-#define DEVICE	BIT(31)			/* the counter is one of the device */
+#define DEVICE	BIT(31)			/* flag: the counter is one of the device */
 
 /**
  * struct wrong - one wrong field
@@ -28,7 +28,7 @@ static void wrong_qpn(struct pair *p, struct pair_packet *pk)
 
 static void wrong_daddr(struct pair *p, struct pair_packet *pk)
 {
-	/* an address of this host, but of another device */
+	/* the address of the other device, which is in the same namespace */
 	pk->daddr = PAIR_ADDR;
 }
 
@@ -131,8 +131,8 @@ static u64 count(struct chan *c, u32 which)
 }
 
 /*
- * Deliver @pk to @c once for each row of @w, with this field wrong. Afterwards @pk is right again,
- * and is still on the wire.
+ * Deliver @pk to @c once for each row of @w, with the field of the row wrong. Afterwards @pk is
+ * right again, and is still on the wire.
  */
 static void refuse(struct kunit *test, struct chan *c, struct pair_packet *pk,
 		   const struct wrong *w)
@@ -167,8 +167,8 @@ static void refuse(struct kunit *test, struct chan *c, struct pair_packet *pk,
 }
 
 /*
- * A packet of another network namespace finds no channel.  Neither the channel nor its device
- * counts the packet.
+ * A packet from another network namespace does not reach the channel.  The channel does not count
+ * the packet, and the device does not count a wrong address.
  */
 static void foreign_namespace(struct kunit *test, struct chan *c, struct pair_packet *pk)
 {
@@ -193,7 +193,7 @@ static void refuse_write(struct kunit *test)
 
 	pair_fill(a->end->bytes, 2 * PAIR_SEG, 1);
 	chan_transfer(a, NHCA_WR_CH_WRITE, 5, 2 * PAIR_SEG, BOTH);
-	/* first refuse the first packet of the write, and below the second packet */
+	/* spoil the first packet of the write, and below the second packet */
 	pk = pair_first(test, NHCA_RX_WRITE);
 	refuse(test, b, pk, wrong_channel);
 	refuse(test, b, pk, wrong_rcxt);
@@ -203,7 +203,7 @@ static void refuse_write(struct kunit *test)
 	refuse(test, b, pk, wrong_channel);
 	refuse(test, b, pk, wrong_rcxt);
 	refuse(test, b, pk, wrong_payload);
-	/* multicast: no device has the address, so no counter counts the packet */
+	/* a packet to a multicast address */
 	wrong_mcast(p, pk);
 	pair_rx(test, pk);
 	KUNIT_EXPECT_TRUE(test, chan_idle(b));
@@ -257,7 +257,7 @@ static void refuse_others(struct kunit *test)
 
 	chan_transfer(a, NHCA_WR_CH_READ, 1, 10, BOTH);
 	pk = pair_first(test, NHCA_RX_READ_REQUEST);
-	/* only half-receive read requests have this field */
+	/* only half-receive read requests and their challenges have this field */
 	pk->hdr.rx.part = pk->hdr.rx.total;
 	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
 		pk->hdr.opcode = kinds[i];
@@ -301,7 +301,7 @@ static void refuse_notice(struct kunit *test)
 
 /* ---- memory protection ---- */
 
-/* Write @len bytes to @pvo of @b with the next tid. Return: the counter of the refusal. */
+/* Write @len bytes to @pvo of the peer with the next tid. Return: the counter of the refusal. */
 static u32 violate(struct kunit *test, struct chan *a, u64 pvo, u32 len)
 {
 	struct chan *b = a->peer;
@@ -326,7 +326,7 @@ static u32 violate(struct kunit *test, struct chan *a, u64 pvo, u32 len)
 	return info.violation;
 }
 
-/* A write to a PVO without access to the memory places nothing, and the owner gets an event. */
+/* A write to a PVO that gives no access places nothing, and raises an event at the target. */
 static void refuse_pvo(struct kunit *test)
 {
 	struct pair *p = test->priv;

@@ -33,7 +33,7 @@ static void fence(struct chan *a, u32 tid)
 	chan_bell(a);
 }
 
-/* Let the network carry all packets. Return: the frame of the status that then has arrived. */
+/* Deliver all packets. Return: the frame of the status that has arrived. */
 static const struct nhca_frame *status(struct kunit *test, struct chan *a)
 {
 	const struct nhca_frame *frame;
@@ -130,7 +130,7 @@ static void probe_states(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, status(test, a)->status, NHCA_TRANSFER_COMPLETE);
 	probe(a, 1, 2 * PAIR_SEG, 0);
 	KUNIT_EXPECT_EQ(test, status(test, a)->received, 2);
-	/* the peer knows no transfer with another tid or with other sizes */
+	/* the peer's rCxt has no transfer with another tid or with other sizes */
 	probe(a, 2, 2 * PAIR_SEG, 0);
 	KUNIT_EXPECT_EQ(test, status(test, a)->status, NHCA_TRANSFER_NONE);
 	probe(a, 1, 2 * PAIR_SEG + 1, 0);
@@ -175,7 +175,7 @@ static void probe_no_rcxt(struct kunit *test)
 
 /*
  * A status that says that a write is complete allows the program to reuse the buffer. So this
- * status is dropped while packets refer to the buffer, or are still built from the buffer.
+ * status is dropped while packets refer to the buffer, or the send engine still makes packets.
  */
 static void status_too_early(struct kunit *test)
 {
@@ -281,8 +281,8 @@ static void fence_cancels(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, pair_clear(b->end, 0, PAIR_SEG));
 	KUNIT_EXPECT_TRUE(test, chan_idle(a) && chan_idle(b));
 	/*
-	 * a fence with a higher tid refuses all transfers up to this tid; a fence with a lower tid
-	 * is stale
+	 * after a fence with a higher tid, the rCxt refuses all transfers up to this tid; a fence
+	 * with a lower tid is stale
 	 */
 	fence(a, 7);
 	KUNIT_EXPECT_EQ(test, status(test, a)->status, NHCA_TRANSFER_FENCED);
@@ -308,7 +308,10 @@ static void fence_too_late(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, chan_count(b, NHCA_CH_FENCED), 0);
 }
 
-/* A fence is dropped while a CPU copies payload, or while the peer's own channel uses the rCxt. */
+/*
+ * A fence gets no answer while a CPU copies payload, or while a transfer that the peer's channel
+ * has begun is in progress on the rCxt.
+ */
 static void fence_unanswered(struct kunit *test)
 {
 	struct pair *p = test->priv;

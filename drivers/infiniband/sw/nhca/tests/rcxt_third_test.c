@@ -196,7 +196,7 @@ static void third_forbidden(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, pair_clear(t.b->end, 0, 0));
 }
 
-/* The number of targets has a limit. */
+/* A channel allows at most NHCA_MAX_TARGETS targets, with valid unicast address handles. */
 static void third_many_targets(struct kunit *test)
 {
 	struct third t = three(test);
@@ -225,7 +225,7 @@ static void third_many_targets(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, refcount_read(&av[i]->ref), 1);
 		xa_erase_irq(&t.a->end->dev->ah_ids, 100 + i);
 	}
-	/* an address handle of another protection domain, and a multicast address */
+	/* invalid: a multicast address, another protection domain, and an unknown address handle */
 	cmd.op = NHCA_CHANNEL_TARGET_ALLOW;
 	cmd.ah_id = PAIR_AH;
 	((struct nhca_av *)xa_load(&t.a->end->dev->ah_ids, PAIR_AH))->mcast = true;
@@ -254,8 +254,8 @@ static void begin_long(struct kunit *test, u32 tid)
 }
 
 /*
- * If the source's program revokes a target, a transfer in progress ends. A status tells the
- * manager.
+ * If the source's program revokes a target, a transfer in progress ends. A status reports the end
+ * to the manager.
  */
 static void third_revoked(struct kunit *test)
 {
@@ -325,8 +325,8 @@ static void until_waiting(struct kunit *test)
 }
 
 /*
- * The manager requests a transfer again and again, so that the rCxt of the source always has
- * something to send.  A work request of the source's own program still gets its turn.
+ * A manager can request a transfer again and again, so that the source's rCxt always has something
+ * to send.  So while a work request of the source's program waits, the source drops such requests.
  */
 static void third_endless(struct kunit *test)
 {
@@ -362,7 +362,7 @@ static void third_endless(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, chan_idle(t.a) && chan_idle(t.b) && chan_idle(t.c));
 }
 
-/* Post a write of 10 bytes on rCxt @i, which needs no notice. */
+/* Post a write of 10 bytes on rCxt @i, without a notice. */
 static void write_on(struct chan *c, u32 i, u32 tid)
 {
 	struct nhca_send_wqe *wqe = chan_wqe(c, NHCA_WR_CH_WRITE);
@@ -409,8 +409,8 @@ static void third_passed(struct kunit *test)
 }
 
 /*
- * Of many work requests for one rCxt, the first waits, and the others stay in the send FIFO. All
- * are flushed.
+ * Of many work requests for one rCxt, the first waits, and the others stay in the send FIFO. In the
+ * error state, all are flushed.
  */
 static void third_many_wait(struct kunit *test)
 {
@@ -440,7 +440,9 @@ static void third_many_wait(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, chan_idle(t.a));
 }
 
-/* If a program changes a work request that waits, the channel fails. */
+/*
+ * If a program changes the rCxt of a work request that waits, the channel enters the error state.
+ */
 static void third_changed(struct kunit *test)
 {
 	struct third t = three(test);
@@ -628,7 +630,7 @@ static void third_replayed(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, pair_clear(t.b->end, 0, 0));
 		if (i)
 			continue;
-		/* once again after a recovery of all devices, which has failed the channels */
+		/* twice again after a recovery, which puts all channels into the error state */
 		nhca_rcxt_recover(t.a->end->dev, NHCA_CH_ERR_RECOVERED);
 		nhca_rcxt_recover(t.b->end->dev, NHCA_CH_ERR_RECOVERED);
 		nhca_rcxt_recover(t.c->end->dev, NHCA_CH_ERR_RECOVERED);
@@ -730,8 +732,8 @@ static void third_unverified(struct kunit *test)
 }
 
 /*
- * Payload with an impossible address of the manager is refused. A notice completes nothing unless
- * it is from the target.
+ * Payload with an impossible address of the manager is refused. Only a notice of the target
+ * completes the transfer.
  */
 static void third_forged_payload(struct kunit *test)
 {
@@ -822,8 +824,8 @@ static void third_limits(struct kunit *test)
 }
 
 /*
- * The source is also the target, the manager, or both. A transfer between different rCxts works,
- * and a transfer with the same rCxt in two roles fails.
+ * One channel is manager, source and target. A transfer with three different rCxts works, and a
+ * transfer with one rCxt in two roles fails.
  */
 static void third_same_host(struct kunit *test)
 {
@@ -875,7 +877,7 @@ static void third_same_host(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, chan_idle(t.a));
 }
 
-/* An IPv6 target is refused by an IPv4 manager, and by the source of an IPv4 manager. */
+/* An IPv4 manager refuses an IPv6 target, and so does a source, for a manager with IPv4. */
 static void third_families(struct kunit *test)
 {
 	struct third t = three(test);
@@ -946,7 +948,7 @@ static void third_malformed(struct kunit *test)
 	}
 }
 
-/* A channel that is destroyed, or an rCxt that is released, ends the transfers of its peers. */
+/* The release of an rCxt ends the transfer that a peer has requested; later ones are dropped. */
 static void third_closed(struct kunit *test)
 {
 	struct third t = three(test);
@@ -970,7 +972,7 @@ static void third_closed(struct kunit *test)
 	pair_deliver(test);
 	sent = p->sent;
 	KUNIT_EXPECT_GT(test, pair_count(test, NHCA_RX_THIRD_WRITE), 0);
-	/* drop the packets, because chan_destroy() waits for packets in the network stack */
+	/* free the packets, and those that the source sends meanwhile */
 	while (pair_count(test, 0))
 		pair_drop(list_first_entry(&p->wire, struct pair_packet, list));
 	chan_destroy(t.a);

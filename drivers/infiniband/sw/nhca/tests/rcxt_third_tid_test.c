@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: third-party transfers: their packets, and the tid rules of manager, source and target in
- * every state of an rCxt.
+ * KUnit: third-party transfers: their packets, and the tid rules of manager, source and target;
+ * requests are tested in every state of the source's rCxt.
  */
 #include <kunit/test.h>
 #include <linux/string.h>
@@ -262,7 +262,7 @@ static void third_notice(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_notice(&rc, &x), NHCA_RCXT_ACCEPT);
 	KUNIT_EXPECT_EQ(test, (u32)rc.state, (u32)NHCA_RCXT_DONE);
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_notice(&rc, &x), NHCA_RCXT_DUPLICATE);
-	/* neither a source nor a write accepts this notice */
+	/* neither a source nor a write without a notice accepts this notice */
 	rc = in_state(NHCA_RCXT_FORWARDED);
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_notice(&rc, &x), NHCA_RCXT_UNSOLICITED);
 	rc = in_state(NHCA_RCXT_WAITING);
@@ -270,8 +270,8 @@ static void third_notice(struct kunit *test)
 }
 
 /*
- * The manager begins a transfer, repeats the request, accepts only the latest challenge, and
- * cancels.
+ * The manager begins a transfer, repeats the request, accepts only the challenge of the latest
+ * request, and cancels.
  */
 static void third_manager(struct kunit *test)
 {
@@ -294,7 +294,7 @@ static void third_manager(struct kunit *test)
 	/* the challenge of an earlier request is too late */
 	x.number = 0;
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_third_challenge(&rc, &x, DIGEST), NHCA_RCXT_MISMATCH);
-	/* a peer can neither write, read, nor cancel on the manager's rCxt */
+	/* a peer can neither write to the manager's rCxt nor read from it */
 	x.tid++;
 	x.length = SEGMENT;
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_payload(&pool, &rc, &x, false), NHCA_RCXT_BUSY);

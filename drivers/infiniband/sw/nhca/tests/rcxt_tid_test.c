@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * KUnit: tid rules and completion of transfers. In random histories of events at an rCxt, each
- * answer is compared with the answer of a model, which has an array where the driver has a bitmap.
+ * result is compared with the result of a model, which has an array where the driver has a bitmap.
  */
 #include <kunit/test.h>
 #include <linux/hrtimer.h>
@@ -20,7 +20,7 @@
 /**
  * struct copy - a copy of payload in progress
  * @packets: number of packets
- * @x:       the first one
+ * @x:       RXETH of the first one
  */
 struct copy {
 	u32 packets;
@@ -34,7 +34,7 @@ struct copy {
  * @awaited: a work request of the channel waits for the end of copies
  * @copying: number of copies in progress
  * @copies: the copies in progress
- * @what:   kind of the transfer; NOTHING: no transfer, or one that is over
+ * @what:   kind of the transfer; NOTHING: there is none, as in NHCA_RCXT_IDLE
  * @tid:    tid of the latest transfer
  * @total:  bytes of the transfer
  * @segment: payload of the transfer's packets, in bytes
@@ -138,7 +138,7 @@ static void model_begin(struct model *m, int what, u32 tid, u32 total, u32 segme
 	m->notify = notify;
 }
 
-/* Return: true if a packet of a peer cannot begin a new transfer. */
+/* Return: true if the transfer is in progress, and a peer may not replace it by another one. */
 static bool model_in_use(const struct model *m)
 {
 	switch (m->what) {
@@ -195,8 +195,8 @@ static enum nhca_rcxt_verdict model_payload(struct model *m, const struct nhca_r
 }
 
 /*
- * The following packets of a batch are accepted with @x if they are new. Return: number of accepted
- * packets.
+ * Accept up to @max packets that follow @x in the batch, but none from the first one on that has
+ * arrived before. Return: number of accepted packets.
  */
 static u32 model_run(struct model *m, const struct nhca_rxeth *x, u32 max)
 {
@@ -267,7 +267,7 @@ static enum nhca_rcxt_verdict model_notice(struct model *m, const struct nhca_rx
 	if (m->told)
 		return NHCA_RCXT_DUPLICATE;
 	m->told = true;
-	/* while packets are still built from the memory, the transfer does not complete */
+	/* while the send engine still makes packets, the transfer does not complete */
 	if (!m->sent)
 		return NHCA_RCXT_LATER;
 	m->complete = m->what == PEER_READ;
@@ -501,7 +501,7 @@ static void step_own(struct kunit *test, struct tid_fixture *f)
 			f->m.half = true;
 		}
 	}
-	/* the work request waits, or fails; when it begins, it waits no more */
+	/* as nhca_begin() does; if the transfer could not begin, only in three of four cases */
 	if (!want || draw(f, 4)) {
 		nhca_rcxt_want(f->rc, want);
 		f->m.wanted = want == -EBUSY || want == -EAGAIN;
@@ -870,7 +870,7 @@ static void rcxt_tid_maps_refused(struct kunit *test)
 						  BASE, 1);
 	hrtimer_cancel(&o->timer);
 	KUNIT_EXPECT_EQ(test, accepted, 0);
-	/* without high resolution, a timer expires only in each tick */
+	/* without high-resolution timers, the timer expires once in each tick */
 	KUNIT_EXPECT_GE(test, o->begun, HZ / 4);
 	KUNIT_EXPECT_EQ(test, o->failed, 0);
 	atomic_long_sub(MAP_BYTES / 2, &f->list.user->rcxt_maps);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit: a token is valid for one address, for a limited time, on one device. Also tests which
- * challenges a read accepts.
+ * KUnit: a token is valid for one pair of addresses, for a limited time, on one device. The last
+ * case tests which challenges a read accepts.
  */
 #include <kunit/test.h>
 #include <linux/slab.h>
@@ -73,9 +73,7 @@ static void token_expires(struct kunit *test)
 	}
 }
 
-/*
- * The cache returns the token that a host has sent, or none, but never the token of another host.
- */
+/* The cache returns the latest token of a host, or none, but never the token of another host. */
 static void token_cache(struct kunit *test)
 {
 	struct nhca_tokens *t = tokens_new(test);
@@ -99,7 +97,7 @@ static void token_cache(struct kunit *test)
 		found += token == i + 1000;
 		KUNIT_EXPECT_TRUE(test, !token || token == i + 1000);
 	}
-	/* 98 random slots of 256: on average a later host overwrites 17 of them */
+	/* 98 random slots of 256: on average later hosts overwrite 16 of them */
 	KUNIT_EXPECT_GT(test, found, 40);
 	/* more hosts than slots, so later hosts overwrite the tokens of earlier hosts */
 	for (i = 2; i < 4000; i++) {

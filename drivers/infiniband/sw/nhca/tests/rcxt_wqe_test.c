@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * KUnit: work requests of channels. A malformed work request puts the channel into the error state,
- * a work request that is only too late completes in error, and all later work requests in the send
+ * a work request that its rCxt refuses completes in error, and all later work requests in the send
  * FIFO of a failed channel are flushed.
  */
 #include "channel_pair.h"
@@ -152,7 +152,7 @@ static void wqe(struct chan *a, const struct row *row)
 		store(wqe, &row->set[i]);
 }
 
-/* Create the channel again, with fresh rCxts. */
+/* Create the channel again, and acquire rCxts. */
 static void remake(struct kunit *test, struct chan *a)
 {
 	const struct nhca_create_channel_cmd cmd = { .job = PAIR_JOB, .frames = 16 };
@@ -167,8 +167,8 @@ static void remake(struct kunit *test, struct chan *a)
 }
 
 /*
- * A malformed work request sends nothing and fails the channel. All later work requests are
- * flushed.
+ * A malformed work request sends nothing, and puts the channel into the error state. All later work
+ * requests are flushed.
  */
 static void wqe_malformed(struct kunit *test)
 {
@@ -248,8 +248,8 @@ static void wqe_address_handle(struct kunit *test)
 }
 
 /*
- * A work request that is too late or too early for its rCxt completes in error, but the channel
- * does not fail.
+ * A work request that its rCxt refuses, or whose segment exceeds the MTU, completes in error, but
+ * the channel stays in RTS.
  */
 static void wqe_late(struct kunit *test)
 {
@@ -260,7 +260,7 @@ static void wqe_late(struct kunit *test)
 		u8 status;
 		u32 err;
 	} rows[] = {
-		/* tid 5 was used */
+		/* tids up to 5 were used */
 		{ { "", NHCA_WR_CH_WRITE, { WR4(tid, 5) } }, IB_WC_LOC_QP_OP_ERR, EINVAL },
 		{ { "", NHCA_WR_CH_READ, { WR4(tid, 4) } }, IB_WC_LOC_QP_OP_ERR, EINVAL },
 		/* there is no write with this tid, or it has other sizes */
@@ -315,7 +315,7 @@ static void wqe_small_mtu(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_LOC_LEN_ERR).vendor_err,
 			EMSGSIZE);
 	KUNIT_EXPECT_EQ(test, a->ch->reason, 0);
-	/* without a segment (0), the work request gets the segment that fits the MTU */
+	/* without a segment (0), the work request gets the longest segment that fits the MTU */
 	wqe = chan_wqe(a, NHCA_WR_CH_READ);
 	wqe->rcxt[0].segment = 0;
 	wqe->rcxt[0].total = 10000;
@@ -325,7 +325,7 @@ static void wqe_small_mtu(struct kunit *test)
 			nhca_channel_segment(a->end->dev));
 }
 
-/* An impossible producer index fails the channel, and nothing is read from the send FIFO. */
+/* An impossible producer index puts the channel into the error state; nothing is fetched. */
 static void wqe_bad_ring(struct kunit *test)
 {
 	struct pair *p = test->priv;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * KUnit: writes of one channel to another: the bytes, the completions, and the time at which the
- * program gets its buffer back, on a network that loses, repeats and reorders packets.
+ * program may reuse its buffer, on a network that loses, repeats and reorders packets.
  */
 #include "../rcxt/notice.h"
 #include "channel_pair.h"
@@ -309,7 +309,7 @@ static void write_batch_beyond_region(struct kunit *test)
 
 /* ---- the buffer ---- */
 
-/* A write whose notice has arrived completes when the last packet with its pages is freed. */
+/* A write whose notice has arrived completes when the last packet that has its pages is freed. */
 static void write_waits_for_pages(struct kunit *test)
 {
 	struct pair *p = test->priv;
@@ -353,8 +353,8 @@ static void forget(struct chan *a, u32 i)
 }
 
 /*
- * Several writes may wait until no packet refers to their pages. They complete in order. A write
- * whose rCxt is released does not complete.
+ * Several writes may wait until no packet refers to their pages. These writes complete in the order
+ * of their notices. A write whose rCxt is released does not complete.
  */
 static void writes_wait_for_pages(struct kunit *test)
 {
@@ -384,7 +384,7 @@ static void writes_wait_for_pages(struct kunit *test)
 		pair_drop(notice);
 	}
 	forget(a, 1);
-	/* a reference is released only when all earlier references are released */
+	/* a reference counts as released only when all earlier references are released */
 	pair_drop(data[2]);
 	pair_drop(data[1]);
 	KUNIT_EXPECT_TRUE(test, chan_idle(a));
@@ -458,8 +458,8 @@ static void write_back_pressure(struct kunit *test)
 }
 
 /*
- * At most 32 writes are in progress. Further writes stay in the send FIFO until earlier writes are
- * sent.
+ * At most NHCA_CH_WRITES writes are in progress. Further writes stay in the send FIFO until earlier
+ * writes are sent.
  */
 static void write_many(struct kunit *test)
 {
@@ -567,7 +567,7 @@ static void cancel_while_sent(struct kunit *test)
 		wqe->rcxt[0].notify = BOTH;
 		chan_bell(a);
 		KUNIT_EXPECT_TRUE(test, chan_idle(a));
-		/* the stack is full, so the cancel is fetched when packets were freed */
+		/* the flow is full, so the cancel is fetched only after packets were freed */
 		cancel(a, a->ids[0], 2 * round + 1);
 		KUNIT_EXPECT_TRUE(test, chan_idle(a));
 		while (chan_rcxt(a, 0)->state == NHCA_RCXT_SENDING)
