@@ -43,7 +43,7 @@ static void acc_operations(struct kunit *test)
 		{ NHCA_ELEM_OR, NHCA_ELEM_U64, 1ull << 32, 1, 1ull << 32 | 1 },
 		{ NHCA_ELEM_AND, NHCA_ELEM_U64, 1ull << 32, 1, 0 },
 		{ NHCA_ELEM_XOR, NHCA_ELEM_U64, 1ull << 32, 1ull << 32, 0 },
-		/* 1 + 2^-24 is halfway between two floats: to even; a little more: up */
+		/* 1 + 2^-24, halfway, rounds to the even 1; a little more rounds up */
 		{ NHCA_ELEM_SUM, NHCA_ELEM_F32, 0x3f800000, 0x33800000, 0x3f800000 },
 		{ NHCA_ELEM_SUM, NHCA_ELEM_F32, 0x3f800000, 0x33800001, 0x3f800001 },
 		/* the largest number twice; infinity - infinity; 1 + a signaling NaN */
@@ -66,7 +66,7 @@ static void acc_operations(struct kunit *test)
 		{ NHCA_ELEM_MAX, NHCA_ELEM_F64, 0x8000000000000000, 0, 0 },
 		{ NHCA_ELEM_PROD, NHCA_ELEM_F64, 0x4008000000000000, 0x4000000000000000,
 		  0x4018000000000000 },
-		/* halfway between two numbers, to even: 1 + 2^-8 = 1; 256 + 3 = 260 */
+		/* sums halfway round to even: 1 + 2^-8 to 1, and 256 + 3 to 260 */
 		{ NHCA_ELEM_SUM, NHCA_ELEM_BF16, 0x3f80, 0x3b80, 0x3f80 },
 		{ NHCA_ELEM_SUM, NHCA_ELEM_BF16, 0x4380, 0x4040, 0x4382 },
 		{ NHCA_ELEM_MIN, NHCA_ELEM_BF16, 0x3f80, 0xff80, 0xff80 },

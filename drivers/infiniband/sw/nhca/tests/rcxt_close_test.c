@@ -64,7 +64,7 @@ static void cancel_and_fail(struct chan *a)
 	local_bh_enable();
 }
 
-/* If a CPU copies payload of a transfer, its cancel is flushed only after the copy has ended. */
+/* While a CPU copies payload of a transfer, the cancel of this transfer is not flushed. */
 static void flush_waits_for_copy(struct kunit *test)
 {
 	struct pair *p = test->priv;

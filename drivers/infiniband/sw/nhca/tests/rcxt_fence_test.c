@@ -73,9 +73,9 @@ static void fence_case(struct kunit *test, const struct fence_row *row, s32 step
 }
 
 /*
- * In every state of an rCxt that a channel owns: after a fence was accepted, payload of its tid is
- * refused. A fence is answered only while no CPU copies payload. A fence does not end a transfer
- * that the rCxt's own channel has begun.
+ * In every state of an rCxt that a channel owns: after the rCxt has accepted a fence, it refuses
+ * payload of the fence's tid. A fence is answered only while no CPU copies payload. A fence does
+ * not end a transfer that the rCxt's own channel has begun.
  */
 static void rcxt_fence_in_every_state(struct kunit *test)
 {

@@ -186,7 +186,7 @@ static void half_not_framed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_payload(pool, rc, &x, false), NHCA_RCXT_STALE);
 }
 
-/* A packet counts as not received if the completion of its frame is lost, as the CQ is full. */
+/* While the CQ is full, a packet counts as not received, because its completion is lost. */
 static void half_full_cq(struct kunit *test)
 {
 	struct pair *p = test->priv;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* KUnit: ordered accumulates begin one after another, and which events end their waits. */
+/* KUnit: the order in which ordered accumulates begin, and the events that end their waits. */
 #include "accumulate_fixture.h"
 
 /* Post an ordered accumulate of one word; @rcxt: index of the rCxt in the ids of both ends. */

@@ -38,7 +38,7 @@ struct job {
 /**
  * struct net_model - the network and the programs
  * @rnd:   source of all decisions
- * @loss:  of 1000 packets, number of those that are lost, repeated, reordered and damaged, each
+ * @loss:  packets in 1000 that are lost; as many are repeated, as many reordered, as many damaged
  * @jobs:  by end and rCxt: end 0 uses the rCxts 0 and 1 of both ends, end 1 uses the other rCxts
  * @tids:  last tid of each rCxt
  * @begun: number of transfers

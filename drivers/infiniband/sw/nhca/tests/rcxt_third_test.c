@@ -877,7 +877,7 @@ static void third_same_host(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, chan_idle(t.a));
 }
 
-/* An IPv4 manager refuses an IPv6 target, and so does a source, for a manager with IPv4. */
+/* An IPv4 manager, and the source of an IPv4 manager, refuse an IPv6 target. */
 static void third_families(struct kunit *test)
 {
 	struct third t = three(test);

@@ -65,7 +65,7 @@ static void third_known_bytes(struct kunit *test)
 	KUNIT_EXPECT_MEMEQ(test, x.gid, third_bytes + 16, sizeof(x.gid));
 	KUNIT_EXPECT_EQ(test, nhca_rxeth_encode(&x, NHCA_RX_THIRD_WRITE, out), 80);
 	KUNIT_EXPECT_MEMEQ(test, in, out, 80);
-	/* kinds without a third party ignore the bit, and do not send it */
+	/* packets of other kinds do not have the bit: it is ignored, and is not sent */
 	nhca_rxeth_decode(&x, NHCA_RX_WRITE, in);
 	KUNIT_EXPECT_EQ(test, x.notify, NHCA_RX_NOTIFY_TARGET);
 	x.notify |= NHCA_RX_NOTIFY_THIRD;

@@ -309,7 +309,7 @@ static void write_batch_beyond_region(struct kunit *test)
 
 /* ---- the buffer ---- */
 
-/* A write whose notice has arrived completes when the last packet that has its pages is freed. */
+/* A write whose notice has arrived completes when no packet refers to its pages any more. */
 static void write_waits_for_pages(struct kunit *test)
 {
 	struct pair *p = test->priv;
