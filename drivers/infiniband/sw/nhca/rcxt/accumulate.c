@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Accumulates: applies the payload of packets to elements in memory. */
+/* Accumulates: the payload of packets is combined with elements in memory. */
 #include <linux/hash.h>
 
 #include "../observe/stub.h"
 #include "../wire/element.h"
 #include "accumulate.h"
 
-/* maximum number of pages that the payload of a packet is placed in */
+/* maximum number of pages that contain the elements of a packet */
 #define ACCUMULATE_PAGES	(NHCA_RCXT_MAX_SEGMENT / PAGE_SIZE + 2)
 #define ACCUMULATE_LOCK_BITS	8
 #define ACCUMULATE_LOCKS	BIT(ACCUMULATE_LOCK_BITS)

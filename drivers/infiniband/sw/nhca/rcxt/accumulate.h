@@ -32,7 +32,7 @@ spinlock_t *nhca_accumulate_lock(const void *addr);
  * @run: number of packets that follow @rx in the batch
  *
  * Other CPUs may apply packets to the same elements at the same time: each element is changed under
- * a lock.  The operation is not atomic with respect to stores of programs, writes of peers and
+ * a lock.  The operation is not atomic with respect to stores of programs, writes of peers or
  * atomics of QPs.
  * Context: softirq, RCU read side, no lock held; not in a live section.
  * Return: NHCA_CH_COUNTERS on success; otherwise the counter for the packet that was refused, of

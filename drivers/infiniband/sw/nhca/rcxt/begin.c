@@ -20,7 +20,7 @@ void nhca_begin_unlock(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 	spin_unlock_bh(nhca_rcxt_lock(ch->rd, id));
 }
 
-/* Begin the read of ch->wqe, or send its request again.  @x: RXETH of the request. */
+/* Begin the read of ch->wqe, or begin to repeat its request.  @x: RXETH of the request. */
 static int begin_read(struct nhca_channel *ch, struct nhca_rcxt *rc, struct nhca_rxeth *x)
 {
 	const struct nhca_rcxt_wr *wr = &ch->wqe->rcxt[0];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * How the work requests of a channel begin transfers on the channel's own rCxts.  The
- * functions take the rCxt's lock and apply the tid rules; fetch.c calls them and sends the packets.
+ * How the work requests of a channel begin transfers on the channel's own rCxts.  The functions
+ * take the rCxt's lock.  nhca_begin() and nhca_begin_move() also apply the tid rules; then fetch.c
+ * or send.c sends the packets.
  */
 #ifndef NHCA_RCXT_BEGIN_H
 #define NHCA_RCXT_BEGIN_H
@@ -58,8 +59,8 @@ int nhca_begin_move(struct nhca_channel *ch, const struct nhca_rcxt_id *id, stru
  * @ch: the channel
  * @id: the rCxt; the channel may have released it
  *
- * The work request may have waited to begin on the rCxt (nhca_rcxt_want()).  No other work request
- * waits to begin on the rCxt, because a later one stays in the FIFO (fetch_behind()).
+ * The work request may have waited to begin on the rCxt (nhca_rcxt_want()).  Another work request
+ * that has to wait for the rCxt calls nhca_rcxt_want() when it tries to begin.
  * Context: the channel's turn.
  */
 void nhca_begin_failed(struct nhca_channel *ch, const struct nhca_rcxt_id *id);

@@ -2,8 +2,8 @@
 /*
  * State of the cancels of a channel.  A cancel that waits is in nhca_channel.waiting, so that later
  * work requests pass it, and its state is in its struct nhca_sending.  If the list is full, the
- * cancel stays in the send FIFO, and its state is in the channel: only one cancel can be the next
- * entry of the FIFO.
+ * cancel stays in the send FIFO, and its state is in the channel.  One state is enough, because
+ * only one cancel can be the next entry of the FIFO.
  */
 #include "begin.h"
 #include "cancel.h"

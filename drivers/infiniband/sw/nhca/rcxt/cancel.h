@@ -61,7 +61,7 @@ bool nhca_cancel_copying(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 bool nhca_cancel_released(struct nhca_channel *ch);
 
 /**
- * nhca_cancel_end - forget the cancel, because it completes or others pass it
+ * nhca_cancel_end - reset the channel's state of a cancel that completes or moves to @ch->waiting
  * @ch: the channel
  * Context: the channel's turn.
  */

@@ -176,13 +176,13 @@ void nhca_channel_grace(struct nhca_channel *ch)
 }
 
 /**
- * struct channel_left - what may still use memory of the program after channel_end()
+ * struct channel_left - what the release of rCxts has to consider after channel_end()
  * @copies:  a CPU copies payload of a transfer
- * @packets: the send engine makes packets of a transfer
- * @pages:   packets refer to pages of a write (nhca_rcxt.wrote)
+ * @packets: the send engine may make packets of a transfer
+ * @pages:   packets may refer to pages of a write (nhca_rcxt.wrote)
  * @ordered: an ordered accumulate (NHCA_RCXT_WR_ORDERED) may have been in progress
  *
- * @copies and @packets end with nhca_channel_grace().
+ * After nhca_channel_grace(), no CPU copies payload or makes packets of these transfers any more.
  */
 struct channel_left {
 	bool copies;
@@ -358,8 +358,8 @@ int nhca_channel_release(struct nhca_channel *ch, const u64 *ids, u32 count)
 	mutex_unlock(&ch->rd->mutex);
 	/*
 	 * The program may reuse its buffers when this function returns: wait for engines that copy
-	 * payload or make packets of the transfers, then for the zero-copy references of all
-	 * packets.
+	 * payload or make packets of the transfers, and finally for the zero-copy references of all
+	 * packets (nhca_zcopy_wait_flow()).
 	 */
 	if (left.copies || left.packets)
 		nhca_channel_grace(ch);

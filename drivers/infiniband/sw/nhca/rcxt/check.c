@@ -91,8 +91,9 @@ static bool check_has_range(u8 opcode, u8 flags)
 }
 
 /*
- * Check that offset and length select whole packets of the transfer.  The first request of a
- * half-receive read may request only the first packets of the transfer.
+ * Check that offset and length select whole packets of the transfer.  Without
+ * NHCA_RCXT_WR_RETRANSMIT they select the whole transfer; only a half-receive read may request
+ * fewer packets, from the first one on.
  */
 static bool check_range_ok(u8 opcode, const struct nhca_rcxt_wr *wr)
 {
@@ -106,7 +107,7 @@ static bool check_range_ok(u8 opcode, const struct nhca_rcxt_wr *wr)
 	       (end == wr->total || !(end % wr->segment));
 }
 
-/* Check that the payload of NHCA_WR_CH_PART is that of one packet of the transfer. */
+/* Check that NHCA_WR_CH_PART contains the payload of one packet, and names no local PVO. */
 static bool check_inline_ok(const struct nhca_send_wqe *wqe, const struct nhca_rcxt_wr *wr)
 {
 	return !wr->local_pvo && !(wr->offset % wr->segment) &&
@@ -117,7 +118,8 @@ static bool check_inline_ok(const struct nhca_send_wqe *wqe, const struct nhca_r
 
 /*
  * Check which sides the work request notifies: none if the packet answers a half-send read, because
- * the request of the reader has named the sides.
+ * the request of the reader has named the sides.  An ordered accumulate, a third-party transfer and
+ * a half-send write must notify the initiator.
  */
 static bool check_notify_ok(u8 opcode, const struct nhca_rcxt_wr *wr)
 {
@@ -151,7 +153,7 @@ static bool check_flags_ok(u8 opcode, u8 flags)
 		return !flags || flags == NHCA_RCXT_WR_RETRANSMIT ||
 		       flags == NHCA_RCXT_WR_ORDERED;
 	case NHCA_WR_CH_READ:
-		/* an ordinary read has no repeated requests, because the adapter answers it once */
+		/* an ordinary read has one request: the peer's adapter answers no other one */
 		if (!(flags & (NHCA_RCXT_WR_FRAMES | NHCA_RCXT_WR_PROGRAM)))
 			return !flags;
 		flags &= ~NHCA_RCXT_WR_RETRANSMIT;
@@ -221,7 +223,7 @@ bool nhca_check_rcxt(const struct nhca_channel *ch, u8 opcode, struct nhca_rcxt_
 		return !(wr->offset % wr->segment) && (wr->offset < wr->total || !wr->offset);
 	if (check_has_range(opcode, wr->flags) && !check_range_ok(opcode, wr))
 		return false;
-	/* a half transfer has only one PVO; the other one is 0 */
+	/* these half transfers have only one PVO; the other one is 0 */
 	if (opcode == NHCA_WR_CH_PART)
 		return check_inline_ok(ch->wqe, wr) && check_pvo_ok(wr->remote_pvo, wr->total);
 	if (wr->flags & NHCA_RCXT_WR_FRAMES && opcode == NHCA_WR_CH_READ)

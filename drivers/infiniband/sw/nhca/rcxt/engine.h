@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Internal interface between the files of the rcxt room.  Other rooms use rcxt.h.
+ * Internal interface between the files of rcxt/, also for KUnit tests.  Other rooms use rcxt.h.
  */
 #ifndef NHCA_RCXT_ENGINE_H
 #define NHCA_RCXT_ENGINE_H
@@ -25,16 +25,17 @@
  * its next transfer
  */
 #define NHCA_CH_STRETCH		64
-/* maximum number of writes of a channel's work requests that are in progress at a time */
+/* number of elements of nhca_channel.writes: writes that are sent, and work requests that wait */
 #define NHCA_CH_WRITES		32
 /* maximum number of work requests of a channel that wait while others pass them */
 #define NHCA_CH_WAITING		8
 /* maximum number of ordered accumulates of a channel that are in progress, to different peers */
 #define NHCA_CH_ORDERED		8
 /*
- * Payload bytes that cost one unit.  The cost of a packet is its payload in these units, rounded
- * up, and at least 1, so that a channel with long packets gets no larger part of the link than a
- * channel with short packets.  To fetch a work request costs one unit.
+ * Payload bytes that cost one unit.  A packet of a transfer costs its payload in these units,
+ * rounded up, and at least 1; the last packet costs as much as a whole one.  So packets that are
+ * longer than a unit get a channel no larger part of the link.  To fetch a work request costs one
+ * unit, which includes the packet of a work request that sends only one.
  */
 #define NHCA_CH_SHARE		4096u
 /*
@@ -51,7 +52,10 @@
 #define NHCA_CH_FORGET		64u
 /* number of address vectors in the path cache of a channel, for packets that answer peers */
 #define NHCA_CH_PATHS		8
-/* in a full path cache, only each NHCA_CH_PATH_MISSES-th miss replaces the oldest entry */
+/*
+ * In a full path cache, only each NHCA_CH_PATH_MISSES-th miss of reply_path_once() replaces the
+ * oldest entry.
+ */
 #define NHCA_CH_PATH_MISSES	64
 /* number of spinlocks that the rCxts of a device share */
 #define NHCA_RCXT_LOCKS		64
@@ -59,16 +63,17 @@
 /**
  * struct nhca_rcxt_dev - a device's state in the rcxt room
  * @dev:   the device
- * @lock:  protects @pool except the state of the rCxts, and nhca_channel.rcxts
+ * @lock:  protects nhca_channel.rcxts, and @pool except the state of the rCxts
  * @pool:  the rCxts
  * @rcxt_locks: protect the state of the rCxts; nhca_rcxt_lock() finds the lock of an rCxt
  * @tokens: secret of the tokens that this device issues, and tokens of other hosts (token.h)
- * @mutex: serializes creation and destruction of channels, acquisition and release of rCxts, and
- *         recovery
+ * @mutex: held by a recovery, by an acquisition of rCxts, by the part of a release of rCxts that
+ *         ends transfers, and by changes of @channels
  * @channels: channels of the device, linked by nhca_channel.list; @mutex protects the list
  * @ready_lock: irqsave; protects @ready, nhca_channel.ready and nhca_channel.drr
  * @ready: channels that wait for their turn, first in, first out
- * @engine: bottom-half work; runs the send engines for code that cannot run them in its own context
+ * @engine: bottom-half work: runs the send engines (nhca_drr_run()) after a packet, a kick or an
+ *         error, and when a pass has ended because of its cost
  */
 struct nhca_rcxt_dev {
 	struct nhca_dev *dev;
@@ -105,31 +110,31 @@ enum nhca_drr_state {
 };
 
 /**
- * struct nhca_sending - a transfer that a channel sends
+ * struct nhca_sending - a transfer that a channel sends, or a work request that waits
  * @list:    entry in nhca_channel.sending, .requested, .ended, .waiting or .free
  * @order:   writes and waiting work requests: entry in nhca_channel.order
  * @answer:  true: the transfer answers a read or third-party request of a peer, and the struct
  *           comes from kmalloc(); false: the struct is an element of nhca_channel.writes, for a
  *           write or a waiting work request of this channel
- * @copy:    write: copy the payload.  No notice will come, and the program may change the
+ * @copy:    write: copy the payload, because no notice will come, and the program may change the
  *           payload as soon as the work request completes
  * @half:    the payload goes into frames of the peer's receive FIFO
  * @signaled: write: the work request is signaled
  * @wr_id:   write: wr_id of the work request
- * @index:   write: index of the work request in the send FIFO, free-running
- * @av:      address vector of the peer; the transfer holds a reference
+ * @index:   write, waiting work request: index of the work request in the send FIFO, free-running
+ * @av:      address vector to which the payload is sent; the transfer holds a reference
  * @sport:   UDP source port
  * @manager: third-party transfer that this channel sends as its source: address vector of the
  *           manager; the transfer holds a reference.  Otherwise NULL
  * @local:   rCxt of this channel
  * @from:    local PVO of the transfer's first byte
  * @to:      PVO of the transfer's first byte at the peer
- * @clock:   nhca_trace_clock() when the work request was fetched
+ * @clock:   write: nhca_trace_clock() when the work request was fetched
  * @next:    number of the next packet to send; packet 0 has the first byte
  * @left:    number of packets to send from @next on
  * @zcopy:   nhca_zcopy_seq() after the latest packet: the highest number that a zero-copy
- *           reference of the transfer can have.  A cancel that has begun waits for the release of
- *           the references up to this number
+ *           reference of the transfer can have.  With @cancelling: nhca_zcopy_seq() when the cancel
+ *           began; the cancel waits for the release of the references up to this number
  * @waits:   in nhca_channel.waiting: opcode of the work request; otherwise 0.  While @waits is not
  *           0, only @list, @order, @index, @local, @qpn, @rx.key, @rx.tid, @cancelling, @zcopy,
  *           @ordered and @behind are valid
@@ -139,11 +144,11 @@ enum nhca_drr_state {
  * @behind:  in nhca_channel.waiting: the ordered accumulate waits for an earlier ordered accumulate
  *           (nhca_ordered_may()), and not for its rCxt
  * @status:  write in nhca_channel.ended: status of the completion; otherwise IB_WC_SUCCESS
- * @qpn:     QPN of the peer's channel
+ * @qpn:     QPN of the channel to which the payload is sent
  * @rx:      fields of the RXETH that all packets have in common
  *
- * While the transfer is in nhca_channel.requested, nhca_channel.lock protects it.  After that, the
- * CPU that has the channel's turn owns the transfer.
+ * nhca_channel.lock protects the elements of nhca_channel.requested.  The CPU that has the turn of
+ * the channel owns the elements of the other lists.
  */
 struct nhca_sending {
 	struct list_head list;
@@ -176,7 +181,7 @@ struct nhca_sending {
 /**
  * struct nhca_ordered - an ordered accumulate that a channel has begun
  * @qpn:   QPN of the peer's channel
- * @key:   lower 32 bits of its key
+ * @key:   lower 32 bits of the key of the peer's channel
  * @local: rCxt of the accumulate
  * @tid:   tid of the accumulate; 0: the element was never used
  */
@@ -212,12 +217,14 @@ struct nhca_channel_counts {
  * @drr:     state in the deficit round robin; nhca_rcxt_dev.ready_lock protects it
  * @ready:   entry in nhca_rcxt_dev.ready; nhca_rcxt_dev.ready_lock protects it
  * @flow:    its packets in the network stack; constant
- * @fault:   waits for page faults of work requests of packet mode; constant
- * @quantum: cost of a turn, in units of NHCA_CH_SHARE: the turn ends when its cost has reached
- *           @quantum, so its last packets and completions may exceed @quantum
+ * @fault:   state of the wait for a page fault of a work request of packet mode; constant
+ * @quantum: in units of NHCA_CH_SHARE: the turn ends when its work requests and packets have cost
+ *           @quantum.  The last packet may exceed @quantum.  A write that send_released() completes
+ *           in the turn costs one unit of the pass, but not of @quantum
  * @threshold: if not 0, each @threshold-th completion counts as solicited.  Completions that the
- *           peer has marked, and unsuccessful ones, always count.  [0]: send CQ, [1]: receive CQ.
- *           nhca_channel_modify() changes @quantum and @threshold with WRITE_ONCE()
+ *           peer has marked, and unsuccessful ones, always count as solicited.  [0]: send CQ,
+ *           [1]: receive CQ.  nhca_channel_modify() changes @quantum and @threshold with
+ *           WRITE_ONCE()
  * @completed: number of completions while @threshold was not 0, modulo 2^32; [0]: send CQ,
  *           [1]: receive CQ
  *
@@ -227,7 +234,8 @@ struct nhca_channel_counts {
  * @max_wr:  granted number of entries of @sq; constant
  * @max_sge: granted number of SGEs of a work request; constant
  * @max_inline: granted bytes of inline data of a work request; constant
- * @wqe:     copy of the work request that is being executed, with SGEs or inline data
+ * @wqe:     copy of the work request that is being executed, with all that follows struct
+ *           nhca_send_wqe in the slot (nhca_check_rest())
  * @clock:   nhca_trace_clock() when @wqe was fetched
  * @sending: transfers in progress; the first one is sent next
  * @ended:   writes that failed or were canceled.  They complete when no packet refers to
@@ -237,26 +245,27 @@ struct nhca_channel_counts {
  *           release of all zero-copy references up to number @cancel_zcopy
  * @cancel_index: index of the cancel that @cancelling is about
  * @cancel_zcopy: nhca_zcopy_seq() when this cancel began
- * @waiting: work requests that others pass, in the order of the FIFO: they wait for their rCxts, or
- *           are cancels that have begun (nhca_sending.cancelling)
+ * @waiting: work requests that others pass, in the order of the FIFO: they wait for their rCxts or
+ *           for an earlier ordered accumulate, or are cancels that have begun
+ *           (nhca_sending.cancelling)
  * @num_waiting: number of work requests in @waiting, at most NHCA_CH_WAITING
  * @ordered: ordered accumulates that have begun (ordered.h).  At most one for each peer is in
  *           progress; the elements of the other ones may be used again
- * @retry:   the element of @waiting whose work request is executed again; NULL: the work request at
- *           @fetched is executed
+ * @retry:   the element of @waiting whose work request is executed again, or flushed; NULL: the
+ *           work request at @fetched is executed or flushed
  * @free:    unused elements of @writes
  * @writes:  NHCA_CH_WRITES elements for writes and waiting work requests of this channel; owned
  * @order:   writes in @sending and @ended, and @waiting, in the order of the FIFO
- * @psn:     PSN of the next packet
- * @burst:   batch of packets that the turn sends; NULL except in a turn
+ * @psn:     PSN of the next packet of a work request or transfer
+ * @burst:   batch of packets that the turn sends; NULL outside of a turn
  * The CPU that has the channel's turn (NHCA_DRR_RUNNING) owns all members from @sq to @burst.
  *
  * @lock:    protects the members after @lock, except @counts and @memcg; held for short times
  * @requested: answers to read and third-party requests that the send engine has not moved to
  *           @sending yet
- * @noticed: list of rCxts in the state RELEASING, in the order of their notices: indices of the
- *           first and the last one, or NHCA_RCXT_NONE.  Code that adds or removes an rCxt also
- *           holds the lock of this rCxt
+ * @noticed: list of rCxts in the state RELEASING, in the order in which they came into this state:
+ *           indices of the first and the last one, or NHCA_RCXT_NONE.  Code that adds or removes an
+ *           rCxt also holds the lock of this rCxt
  * @fifo:    receive FIFO
  * @event_raised: a violation has raised IB_EVENT_QP_ACCESS_ERR since the last query
  * @violation: the last violation, for struct nhca_channel_info
@@ -267,8 +276,8 @@ struct nhca_channel_counts {
  * @target:  targets of third-party transfers that the program has allowed, each with a reference
  * @targets: number of elements of @target that are in use
  * @counts:  counters per CPU
- * @memcg:   memory cgroup of the process that created the channel; it is charged for memory that
- *           engines allocate for the channel; constant
+ * @memcg:   memory cgroup of the process that created the channel; it is charged for bitmaps, and
+ *           for the transfers that answer peers; constant
  */
 struct nhca_channel {
 	struct ib_qp *ibqp;
@@ -417,8 +426,9 @@ struct nhca_channel *nhca_channel_find(u32 qpn);
  * nhca_channel_segment - compute the largest payload of a packet of a transfer
  * @dev: the device
  *
- * The result is the current MTU of the netdev less the length of the headers.  An IPv4 header
- * counts as an IPv6 header, so that the result is valid for all peers.
+ * The result is the current MTU of the netdev less the headers of a write, from
+ * NHCA_RCXT_MIN_SEGMENT to NHCA_RCXT_MAX_SEGMENT.  An IPv4 header counts as an IPv6 header, so that
+ * the result is valid for all peers.
  * Context: any.
  * Return: bytes: a multiple of PAGE_SIZE if a packet has room for a page, otherwise of 4.
  */
@@ -466,7 +476,7 @@ void nhca_channel_violated(struct nhca_channel *ch, const struct nhca_rxeth *x,
 /**
  * nhca_drr_ready - put a channel on the list of channels that have something to send
  * @ch:       the channel; if it is on the list already, or closed, the list does not change.  If a
- *            CPU has the channel's turn, this CPU puts the channel on the list after the turn
+ *            CPU has the channel's turn, drr_end() puts the channel on the list after the turn
  * @schedule: true: also queue the bottom half that serves the list, unless the channel is closed;
  *            false: the caller serves the list
  * Context: any.
@@ -494,7 +504,8 @@ void nhca_drr_run(struct nhca_rcxt_dev *rd);
  * enum nhca_fetched - result of fetching a work request
  * @NHCA_FETCHED_NONE:   no entry was consumed: the FIFO is empty, the next work request has to
  *                       wait, or the producer index of the FIFO is impossible
- * @NHCA_FETCHED_DONE:   a work request has begun, or has ended without a packet
+ * @NHCA_FETCHED_DONE:   a work request has begun, was put on nhca_channel.waiting, or has ended
+ *                       without a packet
  * @NHCA_FETCHED_PACKET: a work request has ended, and one packet was sent or is treated as lost
  */
 enum nhca_fetched {
@@ -504,8 +515,11 @@ enum nhca_fetched {
 };
 
 /**
- * nhca_fetch_next - fetch and check the next work request, and execute it or begin its transfer
+ * nhca_fetch_next - fetch, check and execute a work request, or begin its transfer
  * @ch: the channel
+ *
+ * The work request is one of nhca_channel.waiting that need not wait any more, or else the next one
+ * of the FIFO.
  * Context: the channel's turn.
  * Return: enum nhca_fetched.
  */
@@ -541,7 +555,8 @@ u32 nhca_fetch_flush(struct nhca_channel *ch, u32 max);
  * @budget: cost units that are left in the pass; the function subtracts the cost of the turn, at
  *          least 1.  The quantum of the channel limits the turn; @budget does not limit it
  * Context: the channel's turn; BH disabled, RCU read side.
- * Return: true if the channel has more to send and no event will call nhca_drr_ready() for it.
+ * Return: true if the channel may have more to send, and no event will call nhca_drr_ready() for
+ * this.
  */
 bool nhca_send_quantum(struct nhca_channel *ch, u32 *budget);
 
@@ -574,9 +589,9 @@ void nhca_send_sweep(struct nhca_channel *ch, const struct nhca_rcxt_id *id);
 void nhca_send_end(struct nhca_channel *ch, struct nhca_sending *s, enum ib_wc_status status);
 
 /**
- * nhca_send_hdr - fill in the fields of the BTH that all packets of channels have in common
+ * nhca_send_hdr - fill in the BTH of a packet of a channel, except the PSN
  * @ch:     the channel
- * @h:      filled in; fields without a value are 0
+ * @h:      filled in; all other fields are set to 0
  * @opcode: enum nhca_rx_opcode
  * @qpn:    QPN of the peer's channel; only its lower 24 bits are used
  * Context: any.
@@ -588,7 +603,8 @@ void nhca_send_hdr(const struct nhca_channel *ch, struct nhca_hdr *h, u8 opcode,
 /**
  * nhca_reply_notice - send a notice, because a transfer is complete
  * @ch: the channel that received the payload
- * @rx: the packet that completed the transfer; the notice goes to its sender
+ * @rx: the packet that completed the transfer.  The notice goes to the address in @rx->ip.saddr,
+ *      which recv_third() has set to that of the manager if the transfer is a third-party one
  * Context: softirq, RCU read side, no lock held.
  */
 void nhca_reply_notice(struct nhca_channel *ch, const struct nhca_rx *rx);
@@ -610,9 +626,9 @@ void nhca_reply_read(struct nhca_channel *ch, const struct nhca_rx *rx);
 void nhca_reply_third(struct nhca_channel *ch, const struct nhca_rx *rx);
 
 /**
- * nhca_reply_challenge - send a request again, with the token of the challenge
+ * nhca_reply_challenge - send a request or probe again, with the token of the challenge
  * @ch: the channel that sent the request
- * @rx: the challenge, which repeats all fields of the request
+ * @rx: the challenge, which contains all fields that the repeated request needs
  *
  * The device also stores the token for later requests to the host that sent the challenge.
  * Context: softirq, RCU read side, no lock held.
@@ -630,7 +646,8 @@ void nhca_reply_probe(struct nhca_channel *ch, const struct nhca_rx *rx);
 /**
  * nhca_reply_fence - execute a fence: cancel the transfer, and send a status
  * @ch: the channel
- * @rx: the fence; the function sends no status while a byte of the transfer may still be placed
+ * @rx: the fence; the function sends no status while a byte of the transfer may still be placed, or
+ *      read by the source of a third-party transfer
  * Context: softirq, RCU read side, no lock held.
  */
 void nhca_reply_fence(struct nhca_channel *ch, const struct nhca_rx *rx);

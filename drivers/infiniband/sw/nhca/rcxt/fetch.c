@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Fetch work requests from the send FIFO, check and execute them.  Each work request is copied once
- * and only the copy is used, because user space may change the FIFO at any time.
+ * Fetch work requests from the send FIFO, check and execute them.  Each attempt to execute a
+ * work request uses a new copy of it, because user space may change the FIFO at any time.
  *
  * A malformed work request is an error of the program and puts the channel into the error state.
  * If the rCxt refuses a work request, for example because the tid is not higher than that of the
@@ -73,7 +73,7 @@ static void fetch_trace(const struct nhca_channel *ch)
 				       nhca_check_bytes(wqe), 0, 0);
 }
 
-/* The work request in ch->wqe ends: its place in the FIFO can be used again. */
+/* The work request of ch->retry, or else that at ch->fetched, ends and needs no slot any more. */
 static void fetch_consume(struct nhca_channel *ch)
 {
 	struct nhca_sending *s = ch->retry;
@@ -97,7 +97,7 @@ static enum nhca_fetched fetch_end(struct nhca_channel *ch, enum ib_wc_status st
 
 	if (rcxt)
 		id = nhca_rcxt_id_of(wqe->chan.local_rcxt);
-	/* if the work request has waited, the rCxt has refused peers since (nhca_rcxt_want()) */
+	/* if the work request has waited, the rCxt still refuses peers (nhca_rcxt_want()) */
 	if (rcxt && err)
 		nhca_begin_failed(ch, &id);
 	fetch_consume(ch);
@@ -161,7 +161,7 @@ static void fetch_rxeth(const struct nhca_channel *ch, struct nhca_rxeth *x)
 	}
 }
 
-/* Send a packet that is not payload of a transfer.  Return: as nhca_xmit(). */
+/* Send the packet of a work request that sends only one.  Return: as nhca_xmit(). */
 static int fetch_xmit(struct nhca_channel *ch, struct nhca_av *av, struct nhca_hdr *h,
 		      struct nhca_iter *it)
 {
@@ -218,9 +218,9 @@ static enum nhca_fetched fetch_packet(struct nhca_channel *ch, struct nhca_av *a
 }
 
 /*
- * Find an earlier work request that waits to begin on the rCxt, because work requests for one rCxt
- * begin in order.  Cancels, probes, fences and retransmissions pass an accumulate that waits for an
- * earlier ordered one, because they may end this wait.  Return: the work request, or NULL.
+ * Find an earlier work request that waits to begin on the rCxt: it must begin before ch->wqe does.
+ * Cancels, probes, fences and retransmissions pass an accumulate that waits for an earlier ordered
+ * one, because they may end this wait.  Return: the work request, or NULL.
  */
 static const struct nhca_sending *fetch_behind(const struct nhca_channel *ch,
 					       const struct nhca_rcxt_id *id)
@@ -241,10 +241,9 @@ static const struct nhca_sending *fetch_behind(const struct nhca_channel *ch,
 }
 
 /*
- * Put the work request in ch->wqe on ch->waiting, so that later work requests pass it.  Each waits
- * for its rCxt, a cancel also for the end of accesses to memory, an ordered accumulate also for an
- * earlier one.  Return: NHCA_FETCHED_DONE: the work request was put on the list; NHCA_FETCHED_NONE:
- * it stays where it is, because it is on the list already, or because the list has no room.
+ * Put the work request in ch->wqe on ch->waiting, so that later work requests pass it.
+ * Return: NHCA_FETCHED_DONE: the work request was put on the list; NHCA_FETCHED_NONE: it stays
+ * where it is, because it is on the list already, or because the list or ch->writes has no room.
  */
 static enum nhca_fetched fetch_wait(struct nhca_channel *ch)
 {
@@ -294,16 +293,16 @@ static enum nhca_fetched fetch_in_order(struct nhca_channel *ch)
 	return done;
 }
 
-/* End or defer a work request whose transfer could not begin because of @err. */
+/* End or defer the work request in ch->wqe, because the rCxt has refused it with @err. */
 static enum nhca_fetched fetch_late(struct nhca_channel *ch, int err)
 {
 	switch (err) {
 	case -EAGAIN:
 	case -EBUSY:
 		/*
-		 * The entry is fetched again when a turn of this channel has ended transfers that
-		 * the rCxt sends, or after a kick: pages were released, or (-EAGAIN) no CPU copies
-		 * payload any more.  Until then, peers begin no transfer (nhca_rcxt_want()).
+		 * nhca_fetch_next() tries again.  The wait ends when a turn has sent the packets of
+		 * the rCxt, or with a kick: pages were released, or (-EAGAIN) no CPU copies payload
+		 * any more.  Until then, peers begin no transfer on the rCxt (nhca_rcxt_want()).
 		 */
 		return fetch_wait(ch);
 	case -EALREADY:
@@ -494,7 +493,8 @@ static enum nhca_fetched fetch_ask(struct nhca_channel *ch, struct nhca_av *av,
 /*
  * Execute a cancel.  The program may reuse its buffer when the cancel completes.  So the cancel
  * waits for the end of copies to the buffer, and for the release of all zero-copy references that
- * the channel had when the cancel began.  Later work requests, also for its rCxt, pass the cancel.
+ * the channel had when the cancel began.  If ch->waiting has room, later work requests, also for
+ * the same rCxt, pass the cancel.
  */
 static enum nhca_fetched fetch_cancel(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
@@ -504,12 +504,12 @@ static enum nhca_fetched fetch_cancel(struct nhca_channel *ch, const struct nhca
 		err = nhca_cancel_begin(ch, id, ch->wqe->rcxt[0].tid);
 		if (err)
 			return fetch_late(ch, err);
-		/* send packets of the transfer that the batch may contain */
+		/* send the batch, which may contain packets of the transfer */
 		nhca_burst_flush(ch->burst);
 		nhca_send_sweep(ch, id);
 		nhca_cancel_record(ch);
 	}
-	/* the end of the copies or the next release kicks the channel: fetch the entry again */
+	/* the end of the copies or the next release kicks the channel, which then tries again */
 	if (nhca_cancel_copying(ch, id) || !nhca_cancel_released(ch))
 		return fetch_wait(ch);
 	nhca_cancel_end(ch);
@@ -535,7 +535,7 @@ static bool fetch_flush_cancel(struct nhca_channel *ch, const struct nhca_rcxt_i
 	return true;
 }
 
-/* Return: true if the packets are too long for the netdev's MTU, which may have changed. */
+/* Return: true if the packets are too long, or too many, for the netdev's current MTU. */
 static bool fetch_too_long(const struct nhca_channel *ch)
 {
 	const struct nhca_rcxt_wr *wr = &ch->wqe->rcxt[0];
@@ -559,10 +559,10 @@ static enum nhca_fetched fetch_execute(struct nhca_channel *ch)
 		return fetch_end(ch, IB_WC_SUCCESS, -EALREADY);
 	if (wqe->opcode != NHCA_WR_CH_PACKET)
 		before = fetch_behind(ch, &id);
-	/* in the FIFO, this work request would delay those that may end the wait of @before */
+	/* in the FIFO, ch->wqe would delay work requests that may end the wait of @before */
 	if (before && before->behind && !ch->retry)
 		return fetch_end(ch, IB_WC_LOC_QP_OP_ERR, -EBUSY);
-	/* @before waits for the rCxt: a cancel moves to ch->waiting, so that later ones pass it */
+	/* @before must begin first; a cancel waits in ch->waiting, so that others pass it */
 	if (before)
 		return wqe->opcode == NHCA_WR_CH_CANCEL ? fetch_wait(ch) : NHCA_FETCHED_NONE;
 	if (wqe->opcode == NHCA_WR_CH_CANCEL)

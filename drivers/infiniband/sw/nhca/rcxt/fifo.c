@@ -28,7 +28,7 @@ void nhca_fifo_destroy(struct nhca_fifo *fifo)
 
 /*
  * Return: the index with which slot @slot was last allocated: the largest index of the slot below
- * @fifo->prod.  No higher index has used the slot, because the program has not given the slot back.
+ * @fifo->prod.
  */
 static u32 fifo_index(const struct nhca_fifo *fifo, u32 slot)
 {

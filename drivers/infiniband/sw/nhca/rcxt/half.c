@@ -55,7 +55,7 @@ int nhca_rcxt_begin_part(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 
 		case NHCA_RCXT_RELEASING:
 			return -EALREADY;
 		case NHCA_RCXT_DONE:
-			/* -EINVAL: the complete transfer with this tid was one of a peer */
+			/* -EINVAL: the complete transfer was not a write of this channel */
 			return rc->own_write ? -EALREADY : -EINVAL;
 		default:
 			return -EINVAL;
@@ -123,7 +123,7 @@ enum nhca_rcxt_verdict nhca_rcxt_frames_may(const struct nhca_rcxt *rc, const st
 		return nhca_rcxt_may_request(rc, x);
 	if (x->pvo != rc->pvo || !nhca_rcxt_sizes_agree(rc, x->total, x->segment))
 		return NHCA_RCXT_MISMATCH;
-	/* after the notice, the reader has all packets */
+	/* the reader has all packets, or has sent this or a later request before */
 	if (rc->noticed || x->number <= rc->number)
 		return NHCA_RCXT_DUPLICATE;
 	if (rc->wanted)

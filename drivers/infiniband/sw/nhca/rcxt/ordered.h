@@ -2,7 +2,8 @@
 /*
  * Ordered accumulates (NHCA_RCXT_WR_ORDERED).  The accumulates of one channel to one peer that have
  * this flag are applied in the order of their work requests: each of them begins only when the
- * earlier ones are complete, or were canceled or replaced.  Private to rcxt/.
+ * earlier ones are complete, or were canceled or replaced, or their rCxts were released.
+ * Private to rcxt/.
  */
 #ifndef NHCA_RCXT_ORDERED_H
 #define NHCA_RCXT_ORDERED_H
@@ -35,7 +36,8 @@ void nhca_ordered_set(struct nhca_channel *ch, struct nhca_ordered *o);
  * @ch: the channel
  * @id: the local rCxt of the work request
  *
- * A program does not know when an ordered accumulate begins, and the peer has none of its packets.
+ * A program does not know when an ordered accumulate begins.  So it may request a retransmission of
+ * packets that were not sent yet.
  * Context: the channel's turn.
  * Return: true if the work request is a retransmission of an ordered accumulate that waits: all
  * packets will be sent when it begins.

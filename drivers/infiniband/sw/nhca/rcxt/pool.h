@@ -11,8 +11,8 @@
  * after 2^32 acquisitions, and a peer that has seen keys of this or other rCxts cannot predict the
  * next key.
  *
- * The functions use no skb, no socket and no lock.  The caller holds the lock of the pool
- * (nhca_rcxt_dev.lock), the lock of the rCxt (nhca_rcxt_lock()), or both, as each function says.
+ * The functions use no skb, no socket and no lock.  The kernel-doc of each function says whether
+ * the caller holds the lock of the pool (nhca_rcxt_dev.lock) or of the rCxt (nhca_rcxt_lock()).
  */
 #ifndef NHCA_RCXT_POOL_H
 #define NHCA_RCXT_POOL_H
@@ -26,7 +26,7 @@
 #include "../user.h"
 #include "../wire/rcxt.h"
 
-#define NHCA_RCXT_DEFAULT	100000u		/* rCxts of a device */
+#define NHCA_RCXT_DEFAULT	100000u		/* default number of rCxts of a device */
 #define NHCA_RCXT_MAX		BIT(20)
 #define NHCA_RCXT_NONE		U32_MAX		/* end of a list */
 #define NHCA_RCXT_NO_USER	U32_MAX		/* INVALID_UID: no limits of a user apply */
@@ -34,8 +34,8 @@
 #define NHCA_RCXT_FEW		64u
 
 /*
- * maximum number of third-party requests, or of half-receive read requests, of one transfer whose
- * packets an rCxt sends at a time
+ * maximum number of requests of one third-party transfer or half-receive read whose packets an rCxt
+ * sends at a time
  */
 #define NHCA_RCXT_PARTS		64u
 
@@ -43,17 +43,19 @@
  * enum nhca_rcxt_state - state of an rCxt
  * @NHCA_RCXT_FREE:    in the pool
  * @NHCA_RCXT_IDLE:    owned by a channel, without a transfer: no transfer has begun, or the latest
- *                     one was canceled (also by a fence), or was sent and gets no notice
+ *                     one was canceled (also by a fence, or because the program has revoked the
+ *                     target), or was sent and gets no notice
  * @NHCA_RCXT_SENDING: initiator of a write: not all packets are sent
  * @NHCA_RCXT_WAITING: initiator of a write: all packets are sent, the notice has not arrived;
  *                     half-send write: the program sends its packets by work requests
  * @NHCA_RCXT_RELEASING: initiator of a write: the notice has arrived; the write completes when no
  *                     packet refers to its pages any more
- * @NHCA_RCXT_READING: initiator of a read: not all payload has arrived
- * @NHCA_RCXT_RECEIVING: target of a write: not all payload has arrived
- * @NHCA_RCXT_ANSWERING: target of a read: not all payload is sent
- * @NHCA_RCXT_ANSWERED: target of a read: all payload is sent, the notice has not arrived; a peer
- *                     may begin another transfer.  Half-send read: the program sends the payload
+ * @NHCA_RCXT_READING: initiator of a read: not all payload is placed
+ * @NHCA_RCXT_RECEIVING: target of a write: not all payload is placed
+ * @NHCA_RCXT_ANSWERING: target of a read: not all requested payload is sent
+ * @NHCA_RCXT_ANSWERED: target of a read: all requested payload is sent, and a notice, or a further
+ *                     request of a half-receive read, may arrive; a peer may begin another
+ *                     transfer.  Half-send read: the program sends the payload
  * @NHCA_RCXT_MOVING:  manager of a third-party transfer: the notice has not arrived
  * @NHCA_RCXT_FORWARDING: source of a third-party transfer: not all payload of the requests is sent
  * @NHCA_RCXT_FORWARDED: source of a third-party transfer: all payload of the requests is sent;
@@ -81,7 +83,7 @@ enum nhca_rcxt_state {
 /**
  * struct nhca_rcxt - state of one transfer at one end, at most 64 bytes
  * @key:     acquired: key of the rCxt; in the pool: position of its latest key in the order of
- *           nhca_rcxt_pool.keys
+ *           nhca_rcxt_pool.keys, at random before the first acquisition
  * @tid:     tid of the latest transfer, or of a later cancel or fence; 0: there was none since the
  *           rCxt was acquired
  * @channel: QPN of the channel that owns the rCxt
@@ -102,8 +104,8 @@ enum nhca_rcxt_state {
  * @noticed: the notice has arrived; in SENDING and ANSWERING it came before the last packet was
  *           sent
  * @map_kept: the bitmap is @map, and not @bits
- * @wrote:   the channel has begun a write, and nhca_rcxt_released() has not ended it:
- *           packets may refer to its pages
+ * @wrote:   the channel has begun to send a write from job memory, and nhca_rcxt_released() was not
+ *           called since: packets may refer to pages of the write
  * @answers: a peer has sent a request, or the channel has sent packets of a half-send write: the
  *           send engine may be copying payload to packets, so nhca_channel_release() waits for it
  * @awaited: a work request of the channel waits until no CPU copies payload: see nhca_rcxt_await()
@@ -113,9 +115,9 @@ enum nhca_rcxt_state {
  *           ANSWERED: the payload goes into frames of the reader, which may request parts again
  * @program: half-send read: READING: the program of the peer sends the payload; ANSWERED: the
  *           program of the rCxt's own channel sends it by work requests
- * @own_write: the transfer with @tid is a write that the channel has begun
- * @ordered: the transfer with @tid is an ordered accumulate of the channel (NHCA_RCXT_WR_ORDERED),
- *           and no status has said that it is complete
+ * @own_write: the latest transfer is a write that the channel has begun
+ * @ordered: the latest transfer is an ordered accumulate of the channel (NHCA_RCXT_WR_ORDERED), and
+ *           no status has said that it is complete
  * @uid:     user against whose limits the rCxt counts, or NHCA_RCXT_NO_USER
  * @pvo:     READING, RECEIVING: destination of the transfer's first byte; FORWARDING, FORWARDED;
  *           half-receive read: ANSWERING, ANSWERED: source of the transfer's first byte
@@ -135,7 +137,7 @@ enum nhca_rcxt_state {
  * @op:      RECEIVING: enum nhca_element_op of the transfer; NHCA_ELEM_NONE: it is no accumulate
  * @type:    RECEIVING, accumulate: enum nhca_element_type of the transfer; otherwise 0
  *
- * The rCxt's lock (nhca_rcxt_lock()) protects all fields but @next and @prev.
+ * The rCxt's lock (nhca_rcxt_lock()) protects all fields of an acquired rCxt but @next and @prev.
  */
 struct nhca_rcxt {
 	u32 key;
@@ -224,9 +226,9 @@ struct nhca_rcxt_pool {
  * struct nhca_rcxt_list - the rCxts of a channel
  * @first: index of the first rCxt, or NHCA_RCXT_NONE
  * @count: number of rCxts
- * @user:  user of the channel, whose rCxts and bitmaps nhca_share_ok() limits; counted; NULL: no
- *         limits of a user apply, because the process that created the channel had
- *         CAP_SYS_RESOURCE; constant
+ * @user:  user of the channel, with a reference; nhca_share_ok() limits the user's rCxts and
+ *         bitmaps.  NULL: no limits of a user apply, because the process that created the channel
+ *         had CAP_SYS_RESOURCE.  Constant
  *
  * The pool's lock protects @first and @count.
  */

@@ -7,8 +7,8 @@
  *
  * Locks, from the outermost to the innermost.  The spinlocks are taken with BHs disabled.
  *
- *   nhca_rcxt_dev.mutex        creation and destruction of channels, acquisition and release of
- *                              rCxts, recovery
+ *   nhca_rcxt_dev.mutex        list of channels, acquisition of rCxts, end of the transfers of
+ *                              rCxts that are released, recovery
  *   nhca_rcxt_dev.rcxt_locks   state of an rCxt; the index of the rCxt selects one of
  *                              NHCA_RCXT_LOCKS locks.  A CPU holds at most one of these locks,
  *                              and none while it copies payload
@@ -22,8 +22,8 @@
  * engine needs no lock.
  *
  * A CPU that posts a completion holds none of these spinlocks, and takes ready_lock only after it
- * has released the lock of the CQ.  No code of this room takes a lock in a live section, or enters
- * a live section with one of these spinlocks held.
+ * has released the lock of the CQ.  No code of this room takes one of these locks in a live
+ * section, or enters a live section with one of these spinlocks held.
  */
 #ifndef NHCA_RCXT_H
 #define NHCA_RCXT_H
@@ -60,13 +60,13 @@ void nhca_rcxt_dev_exit(struct nhca_dev *dev);
  * @why: error reason of the channels: NHCA_CH_ERR_RECOVERED for the ioctl and the debugfs file
  *       `recover', NHCA_CH_ERR_DEVICE when the netdev is removed or leaves its network namespace
  *
- * When the function returns, every channel of the device is in the error state, and the rCxts of
- * these channels are in the pool.  The engines only drop packets, end transfers and flush work
- * requests of these channels.  Other channels may acquire the rCxts.  Packets of earlier transfers
- * are still dropped, because they name old keys.  The function increments the recovery count.
- * Channels of other devices and job memory do not change.  The network stack may still hold packets
- * that refer to pages of writes: nhca_channel_release() and nhca_channel_destroy() wait for these
- * packets.
+ * When the function returns, every channel that the device had before is in the error state, and
+ * the rCxts of these channels are in the pool.  The engines only drop packets, end transfers and
+ * flush work requests of these channels.  Other channels may acquire the rCxts.  Packets of earlier
+ * transfers are still dropped, because they name old keys.  The function increments the recovery
+ * count.  Channels of other devices and job memory do not change.  The network stack may still hold
+ * packets that refer to pages of writes: nhca_channel_release() and nhca_channel_destroy() wait for
+ * these packets.
  * Context: process, sleeps.
  * Return: the new recovery count.
  */
@@ -110,7 +110,7 @@ struct nhca_channel *nhca_channel_create(struct ib_qp *ibqp, const struct nhca_w
  * function waits for engines that have found the channel (synchronize_rcu_expedited()), for the
  * zero-copy references of the channel's packets (nhca_zcopy_wait_flow()), and for copies of payload
  * (nhca_rcxt_no_copies()).  After that, no engine uses the channel, its rings or its rCxts.  Other
- * channels continue during these waits.
+ * channels send and receive during these waits.
  * Context: process, sleeps.
  */
 void nhca_channel_destroy(struct nhca_channel *ch);

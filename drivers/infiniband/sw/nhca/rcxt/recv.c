@@ -4,9 +4,10 @@
  * Several CPUs may process packets of one channel, and of one rCxt, concurrently.
  *
  * Documentation/rcxt.rst lists the checks in their order.  A packet that fails a check is dropped
- * and gets no answer (reference US 8,023,417: memory protection model), except that a request
- * without a valid token may get a challenge.  If an nhca device has the packet's destination
- * address, the drop is counted and traced.
+ * and gets no answer (reference US 8,023,417: memory protection model), with two exceptions: a
+ * request or probe without a valid token may get a challenge, and a third-party request that the
+ * source refuses may get a status.  If an nhca device has the packet's destination address, the
+ * drop is counted and traced.
  */
 #include "../memory/memcg.h"
 #include "accumulate.h"
@@ -97,7 +98,7 @@ enum nhca_channel_counter nhca_recv_pvo(struct nhca_channel *ch, u64 pvo, u32 le
 	case NHCA_PVO_ACCESS:
 		return NHCA_CH_DROP_PVO_ACCESS;
 	default:
-		/* NHCA_PVO_PAGE; or NHCA_PVO_OK, if the PVO became valid after the first check */
+		/* NHCA_PVO_PAGE; or NHCA_PVO_OK: the PVO is now valid, or the skb was too short */
 		return NHCA_CH_DROP_PVO_PAGE;
 	}
 }
@@ -131,8 +132,8 @@ static enum nhca_channel_counter recv_place(struct nhca_channel *ch, struct nhca
 }
 
 /*
- * Call recv_place() for each packet separately, after recv_place() has refused all packets
- * together: the first packets may be within the region even if the last one is not.
+ * Call recv_place() for each packet separately, after it has failed for all packets together: the
+ * first packets may be within the region even if the last one is not.
  */
 static enum nhca_channel_counter recv_place_each(struct nhca_channel *ch, struct nhca_rx *rx,
 						 u32 run, int access)
@@ -439,8 +440,8 @@ static void recv_half(struct nhca_channel *ch, struct nhca_rx *rx, bool read)
 }
 
 /*
- * Put the request of a half-send read into a frame, for the program to answer.  The rCxt keeps the
- * request only if the program gets the frame.
+ * Put the request of a half-send read into a frame, for the program to answer.  If the program gets
+ * no frame, the request counts as not received.
  */
 static void recv_ask(struct nhca_channel *ch, struct nhca_rx *rx)
 {
@@ -515,7 +516,7 @@ static bool recv_admit(struct nhca_channel *ch, struct nhca_rx *rx)
 		nhca_rx_refused(ch->dev, &rx->hdr, NHCA_CNT_RX_BAD_ADDR);
 		return false;
 	}
-	/* after the check of the address, so that packets to other addresses are not counted */
+	/* after the check of the address: a packet to another address does not count as received */
 	recv_came(ch, rx, 1);
 	if (!nhca_rx_intact(rx, true)) {
 		nhca_rx_refused(ch->dev, &rx->hdr, NHCA_CNT_RX_BAD_ICRC);

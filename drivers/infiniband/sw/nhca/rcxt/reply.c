@@ -55,7 +55,8 @@ static struct nhca_av *reply_new_path(struct nhca_channel *ch, const struct nhca
 }
 
 /*
- * Find or create the address vector for payload of a read, which later turns of the channel send.
+ * Find or create the address vector for packets that later turns of the channel send: payload of a
+ * read, or a status for a manager.
  * Return: the address vector, with a reference for the caller; NULL: no memory.
  */
 static struct nhca_av *reply_path(struct nhca_channel *ch, const struct nhca_rx *rx)
@@ -155,8 +156,8 @@ static void reply_mirror(struct nhca_channel *ch, const struct nhca_rxeth *x, u8
 }
 
 /*
- * Count a request without a valid token, and send a challenge, unless the request answers a
- * challenge.  The challenge is as long as the request.
+ * Count a request without a valid token.  If the request does not answer a challenge, send a
+ * challenge, which is as long as the request.
  */
 static void reply_unvalidated(struct nhca_channel *ch, const struct nhca_rx *rx, u8 opcode)
 {
@@ -435,7 +436,7 @@ static struct nhca_sending *third_new(struct nhca_channel *ch, const struct nhca
 	return s;
 }
 
-/* Refuse a third-party request of a manager whose address is verified, and tell the manager why. */
+/* Refuse a third-party request of a manager whose address is verified, and send it a status. */
 static void third_refuse(struct nhca_channel *ch, const struct nhca_rx *rx,
 			 enum nhca_channel_counter why, enum nhca_rx_status status)
 {

@@ -5,8 +5,9 @@
  * and answers to read and third-party requests of peers.
  *
  * Each packet contains all that the receiver needs to place the packet's bytes.  So packets of
- * several transfers may be interleaved, and the engine never waits for an acknowledgment.  A packet
- * that is not sent, because there is no memory, no route or no link, is treated as lost.
+ * several transfers may be interleaved.  The engine waits for no acknowledgment, but begins an
+ * ordered accumulate only when the earlier one is complete.  A packet that is not sent, because
+ * there is no memory, no route or no link, is treated as lost.
  */
 #include <linux/slab.h>
 
@@ -21,7 +22,7 @@ void nhca_send_hdr(const struct nhca_channel *ch, struct nhca_hdr *h, u8 opcode,
 	h->migreq = true;
 	h->pkey = NHCA_DEFAULT_PKEY;
 	h->qpn = qpn & NHCA_QPN_MASK;
-	/* a channel's peer is nhca, and accepts packets without ICRC unless its insist_icrc is Y */
+	/* the peer is nhca, and accepts packets without ICRC if its insist_icrc is N (default) */
 	h->caps = NHCA_CAP_PRESENT;
 	if (!nhca_insists_icrc())
 		h->caps |= NHCA_CAP_NO_ICRC_OK | NHCA_CAP_NO_ICRC;
@@ -225,7 +226,7 @@ static void send_violated(struct nhca_channel *ch, const struct nhca_sending *s)
 {
 	u32 off = s->next * s->rx.segment;
 	u32 len = nhca_rcxt_packet_len(s->rx.total, s->rx.segment, off);
-	/* the fields of the peer's read request that are still known */
+	/* the fields of the peer's request that are still known */
 	struct nhca_rxeth x = {
 		.src_channel = s->qpn,
 		.src_key = s->rx.key,
@@ -288,7 +289,7 @@ static void send_count(struct nhca_channel *ch, const struct nhca_sending *s, u3
 /*
  * Send up to @max packets of a transfer.
  * Return: number of packets, including a packet that memory protection refused; 0 if the channel
- * has to wait because the network stack holds too many packets of the channel or device.
+ * has to wait because the network stack holds too many packets of the channel, its user or device.
  */
 static u32 send_stretch(struct nhca_channel *ch, struct nhca_sending *s, u32 max)
 {
@@ -380,8 +381,8 @@ static void send_requested(struct nhca_channel *ch)
 }
 
 /*
- * Fetch a work request, unless the network stack holds too many packets of the channel or device,
- * or an earlier work request waits for a page fault.
+ * Fetch a work request, unless the network stack holds too many packets of the channel, its user or
+ * device, or an earlier work request waits for a page fault.
  */
 static enum nhca_fetched send_fetch(struct nhca_channel *ch)
 {
@@ -392,8 +393,8 @@ static enum nhca_fetched send_fetch(struct nhca_channel *ch)
 
 /*
  * Execute work requests and send packets of transfers alternately, until the cost has reached @left
- * units.  So a long transfer does not delay small messages, and small messages do not delay a
- * transfer (reference US 8,023,417: packet mode and RDMA interleaved).
+ * units.  So neither long transfers nor many small messages hold up the others (reference
+ * US 8,023,417: packet mode and RDMA interleaved).
  * Return: true if there may be more to do; false if a later doorbell, packet or kick will call
  * nhca_drr_ready() when there is more to do.
  */
@@ -461,9 +462,7 @@ bool nhca_send_quantum(struct nhca_channel *ch, u32 *budget)
 	u32 used, ended, cost = 0;
 	bool more;
 
-	/*
-	 * first, because this call frees elements of ch->writes for the work requests of the turn
-	 */
+	/* first, because this call may free elements of ch->writes that the turn needs */
 	send_released(ch, &cost);
 	if (nhca_channel_failed(ch)) {
 		/*

@@ -28,7 +28,8 @@ u64 nhca_third_digest(const struct nhca_channel *ch, const struct nhca_rxeth *x,
  * nhca_third_target - fill in the target of a third-party request from the work request in ch->wqe
  * @ch:     the channel; the work request is NHCA_WR_CH_MOVE
  * @source: address vector of the source
- * @x:      RXETH of the request; all other fields are filled in
+ * @x:      RXETH of the request; the function fills in the fields of the target, both PVOs, offset,
+ *          part and notify
  *
  * Source, target and manager have addresses of one IP version, because the target sends the notice
  * to the manager by the IP version in which the payload has arrived.
@@ -71,7 +72,7 @@ bool nhca_third_begin(struct nhca_channel *ch, const struct nhca_sending *s);
 void nhca_third_end(struct nhca_channel *ch, const struct nhca_rcxt_id *id);
 
 /**
- * nhca_third_tell - tell the manager that the source makes no packets of a transfer any more
+ * nhca_third_tell - send a status to the manager: the source makes no more packets of a transfer
  * @ch:     the channel of the source
  * @s:      the transfer
  * @status: enum nhca_rx_status

@@ -134,7 +134,7 @@ static enum nhca_rcxt_verdict payload_equal(const struct nhca_rcxt *rc, const st
 	    (!read && (x->op != rc->op || x->type != rc->type)) ||
 	    !nhca_rcxt_sizes_agree(rc, x->total, x->segment))
 		return NHCA_RCXT_MISMATCH;
-	/* a packet that gets no frame may come again and again, so the wait might not end */
+	/* repeated packets that get no frame could forever delay the work request that waits */
 	return rc->half && rc->wanted ? NHCA_RCXT_BUSY : NHCA_RCXT_ACCEPT;
 }
 

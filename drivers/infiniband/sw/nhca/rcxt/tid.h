@@ -18,14 +18,15 @@
  *
  * nhca adds rules to those of the reference; the name in parentheses is the verdict on a packet
  * that breaks the rule.  A peer's write ends no transfer in progress that the rCxt's own channel
- * began, and no read or third-party request that the rCxt answers (BUSY).  Payload of a read is
- * accepted only for a read of the rCxt's own channel that has begun (UNSOLICITED).  All packets of
- * a tid must have the same sizes, the same place (the PVO of the transfer's first byte), and, in an
- * accumulate, the same operation and type (MISMATCH).
+ * began, and no read or third-party request whose payload the rCxt sends (BUSY).  Payload of a read
+ * begins no transfer (UNSOLICITED).  All packets of a tid must have the same sizes, the same place
+ * (the PVO of the transfer's first byte), and, in an accumulate, the same operation and type
+ * (MISMATCH).
  *
  * The functions use no skb, no socket and no lock.  The caller holds the rCxt's lock during each
  * call, and releases the lock to copy payload.  A bitmap that does not fit into the rCxt has at
- * most 2 KiB and is allocated with GFP_ATOMIC; NHCA_RCXT_MAP_LIMIT bounds all bitmaps of a pool.
+ * most 2 KiB and is allocated with GFP_ATOMIC; all bitmaps of a pool together have at most
+ * NHCA_RCXT_MAP_LIMIT bytes.
  */
 #ifndef NHCA_RCXT_TID_H
 #define NHCA_RCXT_TID_H
@@ -45,14 +46,17 @@
  *                       one batch), so the new transfer cannot begin; the caller must release the
  *                       lock and try again, or drop the packet.  Fence: see nhca_rcxt_fence()
  * @NHCA_RCXT_LATER:     notice: accepted, but packets of the transfer are still being sent;
- *                       nhca_rcxt_sent() returns true when the last one was sent
- * @NHCA_RCXT_STALE:     the tid is too low, or the transfer with this tid was canceled
+ *                       nhca_rcxt_sent() will return true
+ * @NHCA_RCXT_STALE:     the tid is too low, or the transfer with this tid was canceled, or was sent
+ *                       and gets no notice
  * @NHCA_RCXT_DUPLICATE: the packet was received before, or the transfer is complete
  * @NHCA_RCXT_DEAD:      memory protection has refused an earlier packet of the transfer
- * @NHCA_RCXT_BUSY:      the rCxt is in use for a transfer that this packet may not end, or a work
- *                       request waits for the rCxt
+ * @NHCA_RCXT_BUSY:      the rCxt is in use for a transfer that this packet may not end, a work
+ *                       request waits for the rCxt, a CPU copies payload for the rCxt (request), or
+ *                       the rCxt executes NHCA_RCXT_PARTS requests already
  * @NHCA_RCXT_UNSOLICITED: payload of a read, notice or challenge that the rCxt does not wait for
- * @NHCA_RCXT_MISMATCH:  kind, sizes or place differ from those of the transfer with this tid
+ * @NHCA_RCXT_MISMATCH:  kind, sizes, place or another constant field differs from that of the
+ *                       transfer with this tid
  * @NHCA_RCXT_NO_MAP:    there is no memory for the bitmap, or a limit for bitmaps would be
  *                       exceeded; the rCxt is unchanged, so that a retransmission may succeed
  */
@@ -116,7 +120,7 @@ bool nhca_rcxt_copied(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, bool ok
  * @x:  RXETH of the packet, which nhca_rcxt_payload() has accepted
  *
  * The FIFO was full, or the completion of the frame was lost.  The packet counts as not received,
- * so that its next repetition is accepted: each packet gets exactly one frame.
+ * so that its next repetition is accepted and may get a frame.
  * Context: any, rCxt's lock.
  */
 void nhca_rcxt_not_framed(struct nhca_rcxt *rc, const struct nhca_rxeth *x);
@@ -182,7 +186,7 @@ enum nhca_rcxt_verdict nhca_rcxt_ask(struct nhca_rcxt *rc, const struct nhca_rxe
  * @x:  RXETH of the request, which nhca_rcxt_ask() has accepted
  *
  * The FIFO was full, or the completion of the frame was lost.  The request counts as not received,
- * so that its next repetition is accepted: each request gets exactly one frame.
+ * so that its next repetition is accepted and may get a frame.
  * Context: any, rCxt's lock.
  */
 void nhca_rcxt_not_asked(struct nhca_rcxt *rc, const struct nhca_rxeth *x);
@@ -313,7 +317,7 @@ enum nhca_rcxt_verdict nhca_rcxt_third_challenge(const struct nhca_rcxt *rc,
  * Return: 0: the caller sends the packets, then calls nhca_rcxt_sent(); -EINVAL: the sizes are
  * impossible, or the tid is not higher; -EBUSY: the rCxt is SENDING, RELEASING, ANSWERING or
  * FORWARDING; -EAGAIN: another CPU still copies for an earlier transfer; the caller calls
- * nhca_rcxt_await() and tries again when the copies have ended.
+ * nhca_rcxt_want() and tries again when the copies have ended.
  */
 int nhca_rcxt_begin_write(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 tid, u32 total,
 			  u32 segment, u8 notify, u64 cookie);
@@ -322,11 +326,11 @@ int nhca_rcxt_begin_write(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32
  * nhca_rcxt_begin_part - begin to send one packet of a half-send write
  * @pool:    the pool of @rc
  * @rc:      the rCxt
- * @tid:     tid of the write.  The first packet with a higher tid begins the write
+ * @tid:     tid of the write.  The packet begins the write if this tid is higher than that of @rc
  * @total:   bytes of the write
  * @segment: payload bytes of each packet but the last
  * @notify:  NHCA_RX_NOTIFY_*, with NHCA_RX_NOTIFY_INITIATOR
- * @cookie:  wr_id of the work request; that of the packet that begins the write is kept
+ * @cookie:  wr_id of the work request; @rc stores it if the packet begins the write
  * @zcopy:   nhca_zcopy_seq(): no zero-copy reference of an earlier write on the rCxt has a higher
  *           number
  *
@@ -352,7 +356,7 @@ int nhca_rcxt_begin_part(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, u32 
  * because the reader places it only once.
  * Context: any, rCxt's lock.
  * Return: 0: the caller sends the packet; -EALREADY: the reader has all bytes; -EINVAL: the rCxt
- * has another transfer, or the read was canceled, also by a fence of the reader.
+ * has another transfer, the sizes differ, or the read was canceled, also by a fence of the reader.
  */
 int nhca_rcxt_begin_answer(const struct nhca_rcxt *rc, struct nhca_rxeth *x);
 
@@ -481,7 +485,7 @@ static inline bool nhca_rcxt_sends(const struct nhca_rcxt *rc, u32 tid)
 }
 
 /**
- * nhca_rcxt_sent - record that the last packet of a transfer was sent
+ * nhca_rcxt_sent - record that a transfer, or one request of it, has no packets to send any more
  * @rc:  the rCxt
  * @tid: tid of the transfer; if the transfer was canceled or replaced, the rCxt does not change
  * Context: any, rCxt's lock.
@@ -554,17 +558,17 @@ static inline void nhca_rcxt_await(struct nhca_rcxt *rc)
 }
 
 /**
- * nhca_rcxt_want - let a work request of the channel wait for its turn to begin a transfer
+ * nhca_rcxt_want - let a work request of the channel wait until it can begin a transfer
  * @rc:  the rCxt
- * @err: result of one of the functions nhca_rcxt_begin_*(), or of nhca_rcxt_move_again()
+ * @err: result of the function that begins the transfer, or repeats a part of it
  *
  * The wait (-EBUSY, -EAGAIN) must have an end, whatever peers do.  So the rCxt accepts no further
  * request, and payload of no further transfer, until the work request has begun or failed.  The
  * transfer that the rCxt has accepted before continues: one read, up to NHCA_RCXT_PARTS requests of
  * a transfer, or one write.  But payload of a half-receive write or read is dropped, because the
  * number of its copies has no limit: a packet that gets no frame may be copied again.  Meanwhile,
- * work requests for other rCxts pass the work request that waits, and also pass a cancel of it
- * (nhca_channel.waiting).
+ * work requests for other rCxts pass the work request that waits, and pass cancels that wait behind
+ * this work request (nhca_channel.waiting).
  * Context: the channel's turn, rCxt's lock.
  */
 static inline void nhca_rcxt_want(struct nhca_rcxt *rc, int err)

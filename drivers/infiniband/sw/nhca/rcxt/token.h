@@ -91,7 +91,7 @@ bool nhca_token_good(const struct nhca_tokens *t, const struct in6_addr *peer,
  * @peer:  address of that host
  * @own:   address of this device to which the challenge was sent
  * @token: the token; replaces the earlier token of this host, or of a host with the same hash
- * Context: any but hard interrupts.
+ * Context: process or softirq.
  */
 void nhca_token_learn(struct nhca_tokens *t, const struct in6_addr *peer,
 		      const struct in6_addr *own, u64 token);
@@ -101,7 +101,7 @@ void nhca_token_learn(struct nhca_tokens *t, const struct in6_addr *peer,
  * @t:    tokens of the device
  * @peer: destination address of the request
  * @own:  source address of the request
- * Context: any but hard interrupts.
+ * Context: process or softirq.
  * Return: the latest token that @peer has sent to @own; 0 if there is none, or if the token of
  * another host has replaced this token.
  */
