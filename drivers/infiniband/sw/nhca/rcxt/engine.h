@@ -39,9 +39,9 @@
  */
 #define NHCA_CH_SHARE		4096u
 /*
- * Cost of one pass of the send engines of a device, with BHs disabled: 256 units, or 1 MiB of
- * payload.  The last turn of a pass may use its whole quantum of up to 256 units.  So a pass may
- * send about 2 MiB.
+ * Cost at which a pass of the send engines of a device ends, because BHs are disabled in the pass:
+ * 256 units, or 1 MiB of payload.  The last turn of a pass may use its whole quantum of up to 256
+ * units.  So a pass may send about 2 MiB.
  */
 #define NHCA_CH_PASS		256u
 /*

@@ -122,7 +122,7 @@ static enum nhca_fetched fetch_fail(struct nhca_channel *ch, enum ib_wc_status s
 	return NHCA_FETCHED_DONE;
 }
 
-/* Return: the address vector of the peer, protected by RCU; NULL: ah_id is not valid. */
+/* Return: the peer's AV, protected by RCU; NULL: ah_id names no unicast AV of the channel's PD. */
 static struct nhca_av *fetch_av(struct nhca_channel *ch)
 {
 	struct nhca_av *av = xa_load(&ch->dev->ah_ids, ch->wqe->chan.ah_id);
@@ -218,7 +218,7 @@ static enum nhca_fetched fetch_packet(struct nhca_channel *ch, struct nhca_av *a
 }
 
 /*
- * Find an earlier work request that waits to begin on the rCxt: it must begin before ch->wqe does.
+ * Find an earlier work request that waits to begin on the rCxt, and for which ch->wqe must wait.
  * Cancels, probes, fences and retransmissions pass an accumulate that waits for an earlier ordered
  * one, because they may end this wait.  Return: the work request, or NULL.
  */

@@ -83,7 +83,7 @@ enum nhca_rcxt_state {
 /**
  * struct nhca_rcxt - state of one transfer at one end, at most 64 bytes
  * @key:     acquired: key of the rCxt; in the pool: position of its latest key in the order of
- *           nhca_rcxt_pool.keys, at random before the first acquisition
+ *           nhca_rcxt_pool.keys, or a random position before the first acquisition
  * @tid:     tid of the latest transfer, or of a later cancel or fence; 0: there was none since the
  *           rCxt was acquired
  * @channel: QPN of the channel that owns the rCxt

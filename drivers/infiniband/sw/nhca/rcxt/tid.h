@@ -563,12 +563,12 @@ static inline void nhca_rcxt_await(struct nhca_rcxt *rc)
  * @err: result of the function that begins the transfer, or repeats a part of it
  *
  * The wait (-EBUSY, -EAGAIN) must have an end, whatever peers do.  So the rCxt accepts no further
- * request, and payload of no further transfer, until the work request has begun or failed.  The
- * transfer that the rCxt has accepted before continues: one read, up to NHCA_RCXT_PARTS requests of
- * a transfer, or one write.  But payload of a half-receive write or read is dropped, because the
- * number of its copies has no limit: a packet that gets no frame may be copied again.  Meanwhile,
- * work requests for other rCxts pass the work request that waits, and pass cancels that wait behind
- * this work request (nhca_channel.waiting).
+ * request, and no payload that would begin a transfer, until the work request has begun or failed.
+ * The transfer that the rCxt has accepted before continues: one read, up to NHCA_RCXT_PARTS
+ * requests of a transfer, or one write.  But payload of a half-receive write or read is dropped,
+ * because the number of its copies has no limit: a packet that gets no frame may be copied again.
+ * Meanwhile, work requests for other rCxts pass the work request that waits, and pass cancels that
+ * wait behind this work request (nhca_channel.waiting).
  * Context: the channel's turn, rCxt's lock.
  */
 static inline void nhca_rcxt_want(struct nhca_rcxt *rc, int err)

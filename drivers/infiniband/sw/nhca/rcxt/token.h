@@ -4,10 +4,10 @@
  *
  * A read request of about 150 bytes makes a channel send up to 16 MiB to the source address of the
  * request, which a sender can forge.  So a host sends an answer that is longer than the request
- * only if the request has a valid token.  A token is a keyed hash of the two addresses and the
- * time.  The responder sends the token to the source address in a challenge, which is as long as
- * the request.  The responder stores nothing for a token.  The requester stores the latest token of
- * each of up to NHCA_TOKENS hosts.
+ * only if the request has a valid token.  A token is a keyed hash of source address, destination
+ * address and time.  The responder sends the token to the source address in a challenge, which is
+ * as long as the request.  The responder stores nothing for a token.  The requester stores the
+ * latest token of each of up to NHCA_TOKENS hosts.
  *
  * The functions use no skb and no socket.  nhca_tokens.lock nests inside all other locks.
  */
