@@ -27,12 +27,16 @@ def search_path():
     return os.environ.get("PATH", "") + ":/usr/local/sbin:/usr/sbin:/sbin"
 
 
+def have(name):
+    """True if this machine has the program, or the file if the name is a path."""
+    return os.path.exists(name) if name.startswith("/") else bool(shutil.which(name, path=search_path()))
+
+
 def missing_packages():
     """The Debian packages of the table host-packages that this machine lacks. `make deps` reads the same table."""
     table = (LAB / "host-packages").read_text().splitlines()
     pairs = [line.split() for line in table if line and not line.startswith("#")]
-    return sorted({package for program, package in pairs
-                   if not shutil.which(program, path=search_path())})
+    return sorted({package for name, package in pairs if not have(name)})
 
 
 def need_tools():
