@@ -15,17 +15,13 @@
  * peer are channels of the same device.  On two hosts, their programs would exchange the QP number,
  * key, rCxt and PVO of each end, for example over a TCP connection.
  *
- *	cc -o nhcadv_half nhcadv_half.c -lnhca -libverbs
+ *	cc -o nhcadv_half nhcadv_half.c example.c -lnhca -libverbs
  */
 #include <err.h>
-#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include <infiniband/nhcadv.h>
+#include "example.h"
 
 #define ROWS	4000
 #define COLUMNS	16
@@ -39,102 +35,9 @@
 #define TIMEOUT_MS 100	/* milliseconds without a completion before a probe */
 #define TRIES	500	/* timeouts before the program gives up */
 
-struct end {
-	struct ibv_cq_ex *cq;
-	struct ibv_qp *qp;
-	struct ibv_qp_ex *qpx;
-	struct nhcadv_qp_ex *dv;
-	struct nhcadv_channel_info info;
-	struct nhcadv_job_mem *mem;
-	uint64_t rcxt;
-	double *vector;
-};
-
 enum form { PARTS, TO_FRAMES, ANSWER };
 
 static double matrix[ROWS][COLUMNS], sum[ROWS];
-
-static void check(int error, const char *what)
-{
-	if (error) {
-		errno = error;
-		err(1, "%s", what);
-	}
-}
-
-static struct ibv_context *open_device(const char *name)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_context *context = NULL;
-	int i;
-
-	for (i = 0; list && list[i]; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), name) && nhcadv_is_supported(list[i]))
-			context = ibv_open_device(list[i]);
-	if (!context)
-		errx(1, "%s: no such nhca device", name);
-	ibv_free_device_list(list);
-	return context;
-}
-
-static void make(struct end *end, struct ibv_context *context, struct ibv_pd *pd, uint32_t job)
-{
-	struct ibv_cq_init_attr_ex cq_attr = { .cqe = 256 };
-	struct nhcadv_channel_init_attr attr = { .job = job, .frames = FRAMES };
-	struct ibv_qp_init_attr_ex init = {
-		.qp_type = IBV_QPT_DRIVER,
-		.cap = { .max_send_wr = 64, .max_inline_data = SEGMENT + NHCADV_PART_HEADER },
-		.comp_mask = IBV_QP_INIT_ATTR_PD, .pd = pd,
-	};
-
-	end->cq = ibv_create_cq_ex(context, &cq_attr);
-	if (!end->cq)
-		err(1, "ibv_create_cq_ex");
-	init.send_cq = init.recv_cq = ibv_cq_ex_to_cq(end->cq);
-	end->qp = nhcadv_create_channel(context, &init, &attr);
-	if (!end->qp)
-		err(1, "nhcadv_create_channel");
-	end->qpx = ibv_qp_to_qp_ex(end->qp);
-	end->dv = nhcadv_qp_ex_from_ibv_qp_ex(end->qpx);
-	check(nhcadv_query_channel(end->qp, &end->info), "nhcadv_query_channel");
-	check(nhcadv_acquire_rcxts(end->qp, &end->rcxt, 1), "nhcadv_acquire_rcxts");
-
-	end->vector = calloc(1, LENGTH);
-	if (!end->vector)
-		err(1, "calloc");
-	end->mem = nhcadv_reg_job_mem(context, job, end->vector, LENGTH,
-				      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
-				      IBV_ACCESS_REMOTE_WRITE);
-	if (!end->mem)
-		err(1, "nhcadv_reg_job_mem");
-}
-
-static void unmake(struct end *end)
-{
-	check(ibv_destroy_qp(end->qp), "ibv_destroy_qp");
-	check(ibv_destroy_cq(ibv_cq_ex_to_cq(end->cq)), "ibv_destroy_cq");
-	check(nhcadv_dereg_job_mem(end->mem), "nhcadv_dereg_job_mem");
-	free(end->vector);
-}
-
-/* Return: enum nhcadv_wc_kind of the next completion, or -1 if there is none. */
-static int poll_kind(struct end *end, uint32_t *frame)
-{
-	struct nhcadv_cq *dv = nhcadv_cq_from_ibv_cq_ex(end->cq);
-	struct ibv_poll_cq_attr attr = {};
-	int kind, ret;
-
-	ret = ibv_start_poll(end->cq, &attr);
-	if (ret == ENOENT)
-		return -1;
-	check(ret, "ibv_start_poll");
-	if (end->cq->status)
-		errx(1, "completion: %s", ibv_wc_status_str(end->cq->status));
-	kind = nhcadv_wc_read_kind(dv);
-	*frame = nhcadv_wc_read_frame(dv);
-	ibv_end_poll(end->cq);
-	return kind;
-}
 
 /* ---- the writer ---- */
 
@@ -209,14 +112,6 @@ static bool look_at(struct end *writer, const struct nhcadv_peer *peer,
 			sent++;
 		}
 	return false;
-}
-
-static void probe(struct end *end, const struct nhcadv_peer *peer, const struct nhcadv_transfer *t)
-{
-	ibv_wr_start(end->qpx);
-	end->qpx->wr_flags = 0;
-	nhcadv_wr_probe(end->dv, peer, t, 0);
-	check(ibv_wr_complete(end->qpx), "probe");
 }
 
 /* ---- the peer ---- */
@@ -413,51 +308,41 @@ static void read_frames(struct end *reader, const struct nhcadv_peer *peer,
 
 int main(int argc, char **argv)
 {
-	struct ibv_ah_attr ah_attr = { .is_global = 1, .port_num = 1, .grh.hop_limit = 64 };
-	struct nhcadv_device_attr attr;
-	struct nhcadv_transfer t;
-	struct ibv_context *context;
-	struct end writer, to;
+	struct end_attr attr = {
+		.work_requests = 64, .frames = FRAMES, .inline_data = SEGMENT + NHCADV_PART_HEADER,
+		.rcxts = 1, .length = LENGTH,
+		.access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE,
+	};
 	struct nhcadv_peer peer, back;
-	struct ibv_ah *ah;
-	struct ibv_pd *pd;
-	uint32_t i, j, job = getpid();
+	struct nhcadv_transfer t;
+	struct end writer, to;
+	double *vector, *column;
+	struct device device;
+	uint32_t i, j;
 
-	if (argc < 2)
-		errx(2, "usage: nhcadv_half DEVICE [GID-INDEX]");
-	context = open_device(argv[1]);
-	check(nhcadv_query_device(context, &attr), "nhcadv_query_device");
-	if (!(attr.caps & NHCADV_DEVICE_PART) || !(attr.caps & NHCADV_DEVICE_FRAMES) ||
-	    !(attr.caps & NHCADV_DEVICE_ASK) || !(attr.caps & NHCADV_DEVICE_READ_FRAMES))
-		errx(1, "%s: the driver has no half transfers", argv[1]);
-	ah_attr.grh.sgid_index = argc > 2 ? atoi(argv[2]) : 0;
-	check(ibv_query_gid(context, 1, ah_attr.grh.sgid_index, &ah_attr.grh.dgid),
-	      "ibv_query_gid");
-	pd = ibv_alloc_pd(context);
-	if (!pd)
-		err(1, "ibv_alloc_pd");
-	ah = ibv_create_ah(pd, &ah_attr);
-	if (!ah)
-		err(1, "ibv_create_ah");
-	make(&writer, context, pd, job);
-	make(&to, context, pd, job);
+	open_device(&device, argc, argv, NHCADV_DEVICE_PART | NHCADV_DEVICE_FRAMES |
+		    NHCADV_DEVICE_ASK | NHCADV_DEVICE_READ_FRAMES);
+	create_end(&writer, &device, &attr);
+	create_end(&to, &device, &attr);
+	vector = writer.bytes;
+	column = to.bytes;
 	for (i = 0; i < ROWS; i++) {
 		for (j = 0; j < COLUMNS; j++)
 			matrix[i][j] = i * COLUMNS + j;
-		writer.vector[i] = i / 2.0;
+		vector[i] = i / 2.0;
 		sum[i] = 1;
 	}
 
 	/* half-send write: a column of the matrix goes into the memory of the peer */
-	peer = (struct nhcadv_peer){ .ah = ah, .qpn = to.qp->qp_num, .key = to.info.key };
+	peer = peer_of(&to, &device);
 	t = (struct nhcadv_transfer){
-		.local_rcxt = writer.rcxt, .remote_rcxt = to.rcxt, .remote_pvo = to.mem->pvo,
+		.local_rcxt = writer.rcxts[0], .remote_rcxt = to.rcxts[0], .remote_pvo = to.mem->pvo,
 		.tid = 1, .total = LENGTH, .segment = SEGMENT,
 		.notify = NHCADV_NOTIFY_INITIATOR | NHCADV_NOTIFY_TARGET,
 	};
 	transfer(&writer, &to, &peer, &t, PARTS);
 	for (i = 0; i < ROWS; i++)
-		if (to.vector[i] != matrix[i][COLUMN])
+		if (column[i] != matrix[i][COLUMN])
 			errx(1, "row %u of the column is wrong", i);
 	printf("a column of %u numbers was written\n", ROWS);
 
@@ -472,15 +357,15 @@ int main(int argc, char **argv)
 	printf("a vector of %u numbers was added\n", ROWS);
 
 	/* half-send read: the peer requests a column, whose numbers the writer gathers */
-	back = (struct nhcadv_peer){ .ah = ah, .qpn = writer.qp->qp_num, .key = writer.info.key };
+	back = peer_of(&writer, &device);
 	t = (struct nhcadv_transfer){
-		.local_rcxt = to.rcxt, .remote_rcxt = writer.rcxt, .local_pvo = to.mem->pvo,
+		.local_rcxt = to.rcxts[0], .remote_rcxt = writer.rcxts[0], .local_pvo = to.mem->pvo,
 		.remote_pvo = ASKED, .tid = 3, .total = LENGTH, .segment = SEGMENT,
 		.notify = NHCADV_NOTIFY_INITIATOR | NHCADV_NOTIFY_TARGET,
 	};
 	read_answer(&to, &back, &writer, &peer, &t);
 	for (i = 0; i < ROWS; i++)
-		if (to.vector[i] != matrix[i][ASKED])
+		if (column[i] != matrix[i][ASKED])
 			errx(1, "row %u of the answer is wrong", i);
 	printf("a column of %u numbers was gathered for a reader\n", ROWS);
 
@@ -494,10 +379,8 @@ int main(int argc, char **argv)
 			errx(1, "sum %u is wrong after the read", i);
 	printf("a vector of %u numbers was read and added\n", ROWS);
 
-	unmake(&writer);
-	unmake(&to);
-	check(ibv_destroy_ah(ah), "ibv_destroy_ah");
-	check(ibv_dealloc_pd(pd), "ibv_dealloc_pd");
-	check(ibv_close_device(context), "ibv_close_device");
+	destroy_end(&writer);
+	destroy_end(&to);
+	close_device(&device);
 	return 0;
 }
