@@ -26,6 +26,8 @@ DEB_PARTS = [*DRIVER_PARTS, "dkms.conf", "debian", "README.md", "Documentation"]
 DEB_TOOLS = ["build-essential", "debhelper", "dh-dkms", "dpkg-dev", "lintian", "pandoc", "pkgconf"]
 DEBS = "payload/packages"
 SKIPPED = {"__pycache__", "build", ".git"}
+# Build the module with all warnings of the compiler, but without kernel-doc, which W=1 runs for each source.
+MODULE = "W=1 cmd_checkdoc= module"
 PRODUCTS = (".o", ".ko", ".mod", ".mod.c", ".cmd", ".a", ".so", ".symvers", ".order", ".pyc", ".sh")
 
 
@@ -157,7 +159,7 @@ class Builder:
             jobs = self._make("y" if kunit else "")
             if define:
                 jobs += f" MESSAGES_CFLAGS=-D{shlex.quote(define)}"
-            command = f"{jobs} W=1 module"
+            command = f"{jobs} {MODULE}"
             if shared:
                 command += f" && {jobs} install-module"
             else:
@@ -291,7 +293,8 @@ class Builder:
 
         The build is in the folder of driver(), with the same files and options plus sparse, so that driver() has
         nothing left to build. Releases with the same user space build it once. For them, sparse checks the module
-        for one kernel only, because its checks take longer than the compilation."""
+        for one kernel only, because its checks take longer than the compilation. kernel-doc also runs for this kernel
+        only."""
         core = sources.rdma_core()
         names = sorted({*_files(DRIVER_PARTS), *_files(PROGRAM_PARTS)})
         with paths.lock(f"build-{self.name}-driver"):
@@ -299,7 +302,7 @@ class Builder:
             _copy(names, source)
             jobs = self._make()
             if self._same_user_space():
-                command = f"{jobs} W=1 module"
+                command = f"{jobs} {MODULE}"
             else:
                 # Build the messages library also alone, as a distribution does: with the installed libnhca, and without
                 # the other sources. Then compile a program with the installed libraries.
