@@ -233,7 +233,8 @@ void nhca_reply_notice(struct nhca_channel *ch, const struct nhca_rx *rx)
 void nhca_reply_probe(struct nhca_channel *ch, const struct nhca_rx *rx)
 {
 	const struct nhca_rxeth *x = &rx->hdr.rx;
-	u32 room = min(NHCA_RX_MAX_PACKET, nhca_channel_segment(ch->dev));
+	/* the segment is for packets without an extended header */
+	u32 room = min(NHCA_RX_MAX_PACKET, nhca_channel_segment(ch->dev) - NHCA_RX_STATUS_LEN);
 	spinlock_t *lock = nhca_rcxt_lock(ch->rd, &x->rcxt);
 	enum nhca_rcxt_lookup lookup;
 	struct nhca_rcxt *rc;

@@ -114,6 +114,38 @@ static void probe_partial(struct kunit *test)
 }
 
 /*
+ * A status is at most as long as the MTU of the peer's netdev allows, with the header that a status
+ * has in addition to payload. Later packets are in the status of another probe.
+ */
+static void probe_small_mtu(struct kunit *test)
+{
+	const u32 packets = 8 * NHCA_RCXT_MIN_SEGMENT, total = packets * NHCA_RCXT_MIN_SEGMENT;
+	struct pair *p = test->priv;
+	struct chan *a = p->end[0].chan, *b = p->end[1].chan;
+	struct nhca_send_wqe *wqe;
+
+	wqe = chan_wqe(a, WR_WRITE);
+	wqe->rcxt[0].segment = NHCA_RCXT_MIN_SEGMENT;
+	wqe->rcxt[0].total = total;
+	wqe->rcxt[0].length = total;
+	wqe->rcxt[0].notify = BOTH;
+	chan_bell(a);
+	chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_SUCCESS);
+	pair_drop(pair_first(test, NHCA_RX_WRITE));
+	pair_settle(test);
+	p->end[1].netdev->mtu = 0;
+	KUNIT_ASSERT_EQ(test, nhca_channel_segment(b->ch->dev), NHCA_RCXT_MIN_SEGMENT);
+	wqe = chan_wqe(a, WR_PROBE);
+	wqe->flags = 0;
+	wqe->rcxt[0].segment = NHCA_RCXT_MIN_SEGMENT;
+	wqe->rcxt[0].total = total;
+	wqe->rcxt[0].local_pvo = 0;
+	wqe->rcxt[0].remote_pvo = 0;
+	chan_bell(a);
+	KUNIT_EXPECT_EQ(test, status(test, a)->length, NHCA_RCXT_MIN_SEGMENT - NHCA_RX_STATUS_LEN);
+}
+
+/*
  * The status depends on the state of the transfer at the peer. A probe needs a token only if its
  * status has a bitmap, so no probe of this test needs one.
  */
@@ -367,6 +399,7 @@ static void fence_ends_answer(struct kunit *test)
 
 static struct kunit_case rcxt_status_cases[] = {
 	KUNIT_CASE(probe_partial),
+	KUNIT_CASE(probe_small_mtu),
 	KUNIT_CASE(probe_states),
 	KUNIT_CASE(probe_no_rcxt),
 	KUNIT_CASE(status_too_early),
