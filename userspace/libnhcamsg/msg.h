@@ -8,6 +8,7 @@
  *	msg_peer.c	a peer and the routes to it: dead and living routes, probes, fences
  *	msg_grant.c	the rCxts of a route: their number, and those that the peer may use
  *	msg_op.c	a whole write or read
+ *	msg_iov.c	buffers of a write that are not registered
  *	msg_transfer.c	writes and reads: transfers, probes, retransmission
  *	msg_lane.c	state of a lane and its transfer
  *	msg_move.c	moves: transfers from one peer to another
@@ -38,6 +39,7 @@
 
 #include "list.h"
 #include "msg_cc.h"
+#include "msg_iov.h"
 #include "msg_port.h"
 #include "msg_wire.h"
 #include "util.h"
@@ -63,10 +65,11 @@
  *                 target is in msg_peer.awaiting of @to
  * @peer:          write, read: the peer; move: the source
  * @to:            move: the target; otherwise NULL
- * @mem:           write, read: local memory; move: NULL
+ * @mem:           write, read: local memory; NULL: a move, or a write from buffers
+ * @iov:           the buffers of nhcadv_msg_write_iov(); otherwise NULL
  * @pieces:        struct msg_piece: ranges to transfer again
  * @id:            id of the message, from the program
- * @local_pvo:     write, read: PVO of the first byte on this host
+ * @local_pvo:     PVO of the first byte on this host, if there is @mem
  * @remote_pvo:    PVO of the first byte at @peer
  * @to_pvo:        move: PVO of the first byte at the target
  * @refused:       move: pairs of routes that the source refused, see msg_pair_bit()
@@ -88,6 +91,7 @@ struct msg_op {
 	struct msg_peer *peer;
 	struct msg_peer *to;
 	struct msg_mem *mem;
+	struct msg_iov *iov;
 	struct list_head pieces;
 	uint64_t id;
 	uint64_t local_pvo;

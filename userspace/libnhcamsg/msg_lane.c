@@ -140,6 +140,26 @@ struct nhcadv_transfer msg_lane_transfer(const struct msg_route *route,
 	};
 }
 
+uint32_t msg_lane_slots(const struct msg_lane *lane)
+{
+	return lane->op->iov ? msg_lane_packets(lane) : 1;
+}
+
+/* A write from buffers has a work request for each packet. */
+static void write_begin(struct msg_route *route, struct msg_lane *lane, uint64_t name,
+			const struct nhcadv_transfer *t)
+{
+	uint32_t i;
+
+	lane->state = LANE_WRITE;
+	if (!lane->op->iov) {
+		port_write(route->port, name, &route->dest, t);
+		return;
+	}
+	for (i = 0; i < msg_lane_packets(lane); i++)
+		msg_iov_post(route, lane, name, t, i);
+}
+
 void msg_lane_begin(struct msg_route *route, struct msg_lane *lane)
 {
 	struct nhcadv_transfer t;
@@ -154,7 +174,7 @@ void msg_lane_begin(struct msg_route *route, struct msg_lane *lane)
 	lane->resent = false;
 	lane->cancelled = false;
 	lane->due = NEVER;
-	lane->wrs++;
+	lane->wrs += msg_lane_slots(lane);
 	memset(lane->have, 0, sizeof(lane->have));
 	msg_lane_set_inflight(route, lane, lane->length);
 
@@ -164,8 +184,7 @@ void msg_lane_begin(struct msg_route *route, struct msg_lane *lane)
 		lane->state = LANE_READ;
 		port_read(route->port, name, &route->dest, &t);
 	} else {
-		lane->state = LANE_WRITE;
-		port_write(route->port, name, &route->dest, &t);
+		write_begin(route, lane, name, &t);
 	}
 	msg_route_probed(route);
 	msg_cc_sent(&route->cc, msg_lane_packets(lane));
@@ -177,7 +196,7 @@ void msg_lane_begin(struct msg_route *route, struct msg_lane *lane)
  */
 void msg_lane_redrive(struct msg_route *route, struct msg_lane *lane)
 {
-	if (!port_room(route->port, 1)) {
+	if (!port_room(route->port, msg_lane_slots(lane))) {
 		msg_lane_set_due(route, lane, route->peer->ep->now + MSG_AGAIN_LATER);
 		return;
 	}

@@ -68,6 +68,13 @@ void msg_lane_done(struct msg_route *route, struct msg_lane *lane);
 uint32_t msg_lane_packets(const struct msg_lane *lane);
 
 /**
+ * msg_lane_slots - get the number of work requests that start a transfer
+ * @lane: the lane, which has an operation
+ * Return: the number of slots of the send FIFO that msg_lane_begin() needs.
+ */
+uint32_t msg_lane_slots(const struct msg_lane *lane);
+
+/**
  * msg_lane_transfer - describe the transfer of a lane for a work request
  * @route: the route
  * @lane:  the lane, which belongs to @route

@@ -37,10 +37,11 @@ static void drop_pieces(struct msg_op *op)
 void msg_op_free(struct msg_op *op)
 {
 	drop_pieces(op);
-	if (op->mem)
-		op->mem->users--;
-	else
+	if (op->to)
 		op->peer->ep->moves--;
+	else if (op->mem)
+		op->mem->users--;
+	free(op->iov);
 	free(op->notice);
 	free(op);
 }

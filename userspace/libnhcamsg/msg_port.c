@@ -178,6 +178,7 @@ struct msg_port *port_create(const struct nhcadv_msg_path *path, uint32_t job, u
 	vp->port.fences = attr.caps & NHCADV_DEVICE_FENCE;
 	/* A move that is abandoned is fenced. */
 	vp->port.moves = vp->port.fences && attr.caps & NHCADV_DEVICE_MOVE;
+	vp->port.parts = attr.caps & NHCADV_DEVICE_PART;
 	vp->context = path->context;
 	vp->gid_index = path->gid_index;
 	vp->job = job;
@@ -221,7 +222,8 @@ int port_open(struct msg_port *port)
 	struct verbs_port *vp = to_vp(port);
 	struct ibv_qp_init_attr_ex init = {
 		.qp_type = IBV_QPT_DRIVER, .send_cq = vp->scq, .recv_cq = vp->rcq,
-		.cap = { .max_send_wr = PORT_SLOTS, .max_inline_data = LARGEST },
+		.cap = { .max_send_wr = PORT_SLOTS,
+			 .max_inline_data = PORT_PART + NHCADV_PART_HEADER },
 		.comp_mask = IBV_QP_INIT_ATTR_PD, .pd = vp->pd,
 	};
 	struct nhcadv_channel_init_attr attr = { .job = vp->job, .frames = vp->frames };
@@ -413,6 +415,16 @@ void port_rewrite(struct msg_port *port, uint64_t wr_id, const struct msg_dest *
 	struct nhcadv_peer peer = to_peer(dest);
 
 	nhcadv_wr_retransmit(dv, &peer, t, offset, length);
+}
+
+void port_part(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
+	       const struct nhcadv_transfer *t, uint32_t offset, uint32_t num,
+	       const struct ibv_data_buf *bufs)
+{
+	struct nhcadv_qp_ex *dv = start(port, wr_id);
+	struct nhcadv_peer peer = to_peer(dest);
+
+	nhcadv_wr_part(dv, &peer, t, offset, num, bufs);
 }
 
 void port_read(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,

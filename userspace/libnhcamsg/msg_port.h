@@ -30,6 +30,11 @@ struct msg_dest {
 	uint32_t qpn;
 };
 
+/*
+ * Maximum bytes of a packet of port_part().  A slot of the send FIFO has room for these bytes, for
+ * the description of the transfer, and for the largest packet of msg_wire.c.
+ */
+#define PORT_PART	1944u
 /* Maximum number of work requests in a send FIFO */
 #define PORT_SLOTS	512
 /* Maximum number of transfers in flight: each needs a CQE in addition to its work request's CQE. */
@@ -65,6 +70,7 @@ struct msg_fifo {
  * @freed:   since the flag was cleared, a slot has become free, or a transfer has ended
  * @fences:  the device supports port_fence()
  * @moves:   the device supports port_move()
+ * @parts:   the device supports port_part()
  * @fifo:    work requests of the channel
  * @slots:   size of the send FIFO, at most PORT_SLOTS
  * @transfers: number of transfers in flight, at most PORT_TRANSFERS
@@ -86,6 +92,7 @@ struct msg_port {
 	bool freed;
 	bool fences;
 	bool moves;
+	bool parts;
 	struct msg_fifo fifo;
 	uint32_t slots;
 	uint32_t transfers;
@@ -278,6 +285,20 @@ void port_write(struct msg_port *port, uint64_t wr_id, const struct msg_dest *de
  */
 void port_rewrite(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
 		  const struct nhcadv_transfer *t, uint32_t offset, uint32_t length);
+
+/**
+ * port_part - post one packet of a write, whose bytes the work request contains
+ * @port:   the port; msg_port.parts is set
+ * @wr_id:  wr_id of the work request, which is the same for all packets of a write
+ * @dest:   channel of the peer
+ * @t:      the transfer, whose segment is at most PORT_PART
+ * @offset: first byte of the packet in the transfer
+ * @num:    number of buffers
+ * @bufs:   the buffers, which together have the bytes of the packet
+ */
+void port_part(struct msg_port *port, uint64_t wr_id, const struct msg_dest *dest,
+	       const struct nhcadv_transfer *t, uint32_t offset, uint32_t num,
+	       const struct ibv_data_buf *bufs);
 
 /**
  * port_read - post a read

@@ -126,23 +126,17 @@ int nhcadv_msg_dereg_mem(struct nhcadv_msg_mem *pub)
 
 /* ---- messages ---- */
 
-static int post(struct nhcadv_msg_peer *pub, struct nhcadv_msg_mem *pub_mem, uint64_t offset,
-		const struct msg_op *what)
+/* Post a write or read.  @what: its mem, iov and notice belong to the operation if 0 is returned */
+static int post(struct nhcadv_msg_peer *pub, const struct msg_op *what)
 {
-	struct msg_mem *mem = container_of(pub_mem, struct msg_mem, pub);
 	struct msg_peer *peer = &pub->peer;
 	struct nhcadv_msg_ep *ep = peer->ep;
-	struct msg_op *op;
+	struct msg_op *op = malloc(sizeof(*op));
 
-	if (mem->ep != ep || offset > mem->pub.length || what->length > mem->pub.length - offset)
-		return EINVAL;
-	op = malloc(sizeof(*op));
 	if (!op)
 		return ENOMEM;
 	*op = *what;
 	op->peer = peer;
-	op->mem = mem;
-	op->local_pvo = mem->pub.pvo + offset;
 	list_head_init(&op->pieces);
 
 	msg_ep_lock(ep);
@@ -151,7 +145,8 @@ static int post(struct nhcadv_msg_peer *pub, struct nhcadv_msg_mem *pub_mem, uin
 		free(op);
 		return ENOMEM;
 	}
-	mem->users++;
+	if (op->mem)
+		op->mem->users++;
 	list_add_tail(&peer->todo, &op->node);
 	ep->now = msg_clock();
 	/*
@@ -165,22 +160,63 @@ static int post(struct nhcadv_msg_peer *pub, struct nhcadv_msg_mem *pub_mem, uin
 	return 0;
 }
 
-int nhcadv_msg_write(struct nhcadv_msg_peer *peer, struct nhcadv_msg_mem *mem, uint64_t offset,
-		     uint64_t remote_pvo, uint64_t length, uint64_t id, uint32_t flags)
+/* Set the source of a write, or the destination of a read.  Return: 0 or EINVAL */
+static int use_mem(const struct nhcadv_msg_peer *peer, struct nhcadv_msg_mem *pub, uint64_t offset,
+		   struct msg_op *what)
 {
-	struct msg_op what = { .remote_pvo = remote_pvo, .length = length, .id = id };
+	struct msg_mem *mem = container_of(pub, struct msg_mem, pub);
+
+	if (mem->ep != peer->peer.ep || offset > pub->length || what->length > pub->length - offset)
+		return EINVAL;
+	what->mem = mem;
+	what->local_pvo = pub->pvo + offset;
+	return 0;
+}
+
+/* Post a write with the notice that @flags requests.  Return: 0, EINVAL or ENOMEM */
+static int post_write(struct nhcadv_msg_peer *peer, struct msg_op *what, uint32_t flags)
+{
 	int err;
 
 	if (flags & ~NHCADV_MSG_NOTIFY)
 		return EINVAL;
 	if (flags & NHCADV_MSG_NOTIFY) {
-		what.notice = calloc(1, sizeof(*what.notice));
-		if (!what.notice)
+		what->notice = calloc(1, sizeof(*what->notice));
+		if (!what->notice)
 			return ENOMEM;
 	}
-	err = post(peer, mem, offset, &what);
+	err = post(peer, what);
 	if (err)
-		free(what.notice);
+		free(what->notice);
+	return err;
+}
+
+int nhcadv_msg_write(struct nhcadv_msg_peer *peer, struct nhcadv_msg_mem *mem, uint64_t offset,
+		     uint64_t remote_pvo, uint64_t length, uint64_t id, uint32_t flags)
+{
+	struct msg_op what = { .remote_pvo = remote_pvo, .length = length, .id = id };
+	int err = use_mem(peer, mem, offset, &what);
+
+	return err ? err : post_write(peer, &what, flags);
+}
+
+int nhcadv_msg_write_iov(struct nhcadv_msg_peer *peer, const struct iovec *iov, uint32_t count,
+			 uint64_t remote_pvo, uint64_t id, uint32_t flags)
+{
+	struct msg_op what = { .remote_pvo = remote_pvo, .id = id };
+	const struct nhcadv_msg_ep *ep = peer->peer.ep;
+	uint32_t i;
+	int err;
+
+	for (i = 0; i < ep->num_ports; i++)
+		if (!ep->ports[i]->parts)
+			return EOPNOTSUPP;
+	what.iov = msg_iov_new(iov, count, &what.length);
+	if (!what.iov)
+		return errno;
+	err = post_write(peer, &what, flags);
+	if (err)
+		free(what.iov);
 	return err;
 }
 
@@ -190,8 +226,9 @@ int nhcadv_msg_read(struct nhcadv_msg_peer *peer, struct nhcadv_msg_mem *mem, ui
 	struct msg_op what = {
 		.remote_pvo = remote_pvo, .length = length, .id = id, .read = true,
 	};
+	int err = flags ? EINVAL : use_mem(peer, mem, offset, &what);
 
-	return flags ? EINVAL : post(peer, mem, offset, &what);
+	return err ? err : post(peer, &what);
 }
 
 int nhcadv_msg_send(struct nhcadv_msg_peer *pub, const void *data, size_t length, uint64_t id,

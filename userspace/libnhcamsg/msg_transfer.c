@@ -42,25 +42,40 @@
 
 /* ---- start of transfers ---- */
 
-/* @starved: output: true if a route lacks only free slots of its port, or room in its CQ */
-static struct msg_route *route_with_room(struct msg_peer *peer, uint32_t *most, bool *starved)
+/* Return: maximum bytes of a packet of @op */
+static uint32_t segment_for(const struct msg_route *route, const struct msg_op *op)
 {
+	uint32_t segment = msg_route_segment(route);
+
+	return op->iov ? min_t(uint32_t, segment, PORT_PART) : segment;
+}
+
+/*
+ * Find a route for the next transfer of @op.
+ * @packets: maximum packets of the transfer
+ * @segment: output: bytes of a packet
+ * @starved: output: true if a route lacks only free slots of its port, or room in its CQ
+ */
+static struct msg_route *route_with_room(struct msg_peer *peer, const struct msg_op *op,
+					 uint32_t packets, uint32_t *segment, bool *starved)
+{
+	uint32_t i, most, slots = op->iov ? packets : 1;
 	struct msg_route *route;
-	uint32_t i;
 
 	*starved = false;
 	for (i = 0; i < peer->num_routes; i++) {
 		route = peer->routes[(peer->next_route + i) % peer->num_routes];
-		*most = msg_route_segment(route) * peer->ep->packets;
+		*segment = segment_for(route, op);
+		most = *segment * packets;
 		if (!route->alive || !msg_route_ready(route))
 			continue;
 		if (list_empty(&route->free)) {
-			route->lanes_short |= msg_cc_has_room(&route->cc, *most);
+			route->lanes_short |= msg_cc_has_room(&route->cc, most);
 			continue;
 		}
-		if (!msg_cc_may_send(&route->cc, *most))
+		if (!msg_cc_may_send(&route->cc, most))
 			continue;
-		if (!port_room(route->port, RESERVE) || !port_may_begin(route->port)) {
+		if (!port_room(route->port, RESERVE + slots - 1) || !port_may_begin(route->port)) {
 			*starved = true;
 			continue;
 		}
@@ -93,7 +108,7 @@ static struct msg_op *next_op(struct msg_peer *peer, bool moves)
 
 enum msg_pumped msg_pump(struct msg_peer *peer)
 {
-	uint32_t most, begun = 0;
+	uint32_t segment, packets, begun = 0;
 	struct msg_route *route;
 	struct msg_lane *lane;
 	bool starved, moves = true;
@@ -123,7 +138,10 @@ enum msg_pumped msg_pump(struct msg_peer *peer)
 			continue;
 		}
 		begun++;
-		route = route_with_room(peer, &most, &starved);
+		packets = peer->ep->packets;
+		if (op->iov)
+			packets = min_t(uint32_t, packets, MSG_IOV_PACKETS);
+		route = route_with_room(peer, op, packets, &segment, &starved);
 		if (!route)
 			return starved ? MSG_PUMP_STARVED : MSG_PUMP_DONE;
 		lane = list_pop(&route->free, struct msg_lane, node);
@@ -132,8 +150,8 @@ enum msg_pumped msg_pump(struct msg_peer *peer)
 			route->most_busy = route->busy_lanes;
 		port_begun(route->port);
 		lane->op = op;
-		lane->segment = most / peer->ep->packets;
-		lane->length = msg_op_take(op, most, &lane->offset);
+		lane->segment = segment;
+		lane->length = msg_op_take(op, segment * packets, &lane->offset);
 		lane->tries = 0;
 		op->lanes++;
 		msg_lane_begin(route, lane);
@@ -180,13 +198,14 @@ static void overtaken(struct msg_route *route, const struct msg_lane *by, uint64
 }
 
 /*
- * The work request of the transfer failed, because its packets are too long for the MTU or the
- * kernel had no memory.  No packet with this tid was sent.  But if the transfer was started again,
+ * A work request of the transfer failed, because its packets are too long for the MTU or the
+ * kernel had no memory.  It has sent no packet with this tid.  But if the transfer was started again,
  * packets with a lower tid may still be in the network, so the transfer must be abandoned.
  */
 static void not_begun(struct msg_route *route, struct msg_lane *lane)
 {
-	if (lane->resent)
+	/* Of a write from buffers, other packets may have been sent. */
+	if (lane->resent || lane->op->iov)
 		msg_lane_give_up(route, lane);
 	else
 		msg_lane_unsent(route, lane);
@@ -267,6 +286,7 @@ static void write_partial(struct msg_route *route, struct msg_lane *lane,
 			  const struct nhcadv_frame *frame)
 {
 	struct nhcadv_transfer t = msg_lane_transfer(route, lane);
+	uint64_t name = msg_name(route, lane->index, WHAT_AGAIN, lane->tid);
 	uint32_t packets = msg_lane_packets(lane), first, end, from, to, bytes = 0, missing = 0;
 
 	lane->tries = 0;
@@ -279,15 +299,18 @@ static void write_partial(struct msg_route *route, struct msg_lane *lane,
 		end = first + 1;
 		if (nhcadv_frame_has(frame, first))
 			continue;
-		while (end < packets && !nhcadv_frame_has(frame, end))
+		/* a work request of a write from buffers has one packet */
+		while (!lane->op->iov && end < packets && !nhcadv_frame_has(frame, end))
 			end++;
 		/* The next probe finds the other missing packets. */
 		if (!port_room(route->port, 1))
 			break;
 		from = first * lane->segment;
 		to = end == packets ? lane->length : end * lane->segment;
-		port_rewrite(route->port, msg_name(route, lane->index, WHAT_AGAIN, lane->tid),
-			     &route->dest, &t, from, to - from);
+		if (lane->op->iov)
+			msg_iov_post(route, lane, name, &t, first);
+		else
+			port_rewrite(route->port, name, &route->dest, &t, from, to - from);
 		lane->wrs++;
 		bytes += to - from;
 		missing += end - first;

@@ -19,6 +19,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 #include <infiniband/nhcadv.h>
 
@@ -222,6 +223,29 @@ enum nhcadv_msg_flags {
  */
 int nhcadv_msg_write(struct nhcadv_msg_peer *peer, struct nhcadv_msg_mem *mem, uint64_t offset,
 		     uint64_t remote_pvo, uint64_t length, uint64_t id, uint32_t flags);
+
+/* Maximum number of buffers of nhcadv_msg_write_iov() */
+#define NHCADV_MSG_MAX_IOV	65536u
+
+/**
+ * nhcadv_msg_write_iov - write from buffers that are neither registered nor contiguous
+ * @peer: the peer
+ * @iov:          the buffers; the library copies this list, but not the bytes, which must not
+ *                change before the write completes
+ * @count:        number of buffers, also 0; a buffer may have 0 bytes
+ * @remote_pvo:   destination of the first byte; the other bytes follow there without a gap
+ * @id:           a value for the completion, and for NHCADV_MSG_WRITTEN at the peer
+ * @flags:        NHCADV_MSG_NOTIFY
+ *
+ * The write is like nhcadv_msg_write() in all other respects.  The library copies each packet's
+ * bytes when it posts the packet, and reads no byte after the completion.  Registered memory costs
+ * less for long contiguous buffers.
+ * Return: 0 (the message gets exactly one completion), EOPNOTSUPP (the device of a path does not
+ * support NHCADV_DEVICE_PART), EINVAL (too many buffers or bytes, or an invalid flag), or ENOMEM
+ * (no memory).
+ */
+int nhcadv_msg_write_iov(struct nhcadv_msg_peer *peer, const struct iovec *iov, uint32_t count,
+			 uint64_t remote_pvo, uint64_t id, uint32_t flags);
 
 /**
  * nhcadv_msg_read - read from the memory of a peer

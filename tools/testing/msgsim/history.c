@@ -168,6 +168,7 @@ void history(uint64_t seed)
 		.dead_ms = 5 + sim_below(60), .old_ppm = sim_chance(500000) ? 500000 : 0, .mtu = 1500,
 		.rcxts = sim_chance(200000) ? 40 + sim_below(100) : 512, .slots = 16,
 		.slot_size = 1 << (10 + sim_below(6)),
+		.buffers = sim_chance(500000) ? 500000 : 0,
 	};
 	world_open(seed, &attr);
 	for (i = 0; i < world.num_nodes; i++) {

@@ -47,6 +47,7 @@ static int run_cases(const char *only)
 	run_list(move_cases, only);
 	run_list(error_cases, only);
 	run_list(grant_cases, only);
+	run_list(buffer_cases, only);
 	return ktap_end();
 }
 

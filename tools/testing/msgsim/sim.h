@@ -15,6 +15,7 @@
  *	world.c		endpoints, messages and checks for scenarios and histories
  *	cases.c		one scenario for each fault that has been found
  *	errors.c	scenarios of verbs that fail
+ *	buffers.c	scenarios of writes from buffers
  *	history.c	random histories
  *	moves.c		scenarios and random histories of moves
  *
@@ -96,6 +97,7 @@ struct sim_device {
 	uint32_t cq_overflows, ring_overflows, channel_errors;
 	bool fences;			/* it supports fences (SIM_FENCE) */
 	bool moves;			/* it supports third-party transfers */
+	bool parts;			/* it supports half-send writes */
 	bool gone;			/* it was removed: no channel can be created */
 };
 
@@ -176,7 +178,7 @@ struct sim_wqe {
 	uint64_t wr_id;
 	enum nhcadv_wc_kind done;	/* kind of its completion */
 	enum { WQE_PACKET, WQE_WRITE, WQE_AGAIN, WQE_READ, WQE_CANCEL, WQE_PROBE, WQE_FENCE,
-	       WQE_MOVE, WQE_MOVE_AGAIN } op;
+	       WQE_MOVE, WQE_MOVE_AGAIN, WQE_PART } op;
 	struct sim_ah *ah;
 	uint32_t ah_id, qpn;
 	uint64_t key;
@@ -282,6 +284,11 @@ void sim_complete(struct sim_channel *ch, bool recv, struct ibv_wc wc);
 struct sim_rcxt *sim_rcxt_find(struct sim_channel *ch, uint64_t id);
 void sim_rcxt_begin(struct sim_rcxt *rc, enum sim_rcxt_state state, uint32_t tid, uint32_t total,
 		    uint32_t segment, uint8_t notify, uint64_t pvo);
+/**
+ * sim_rcxt_begin_part - model of nhca_rcxt_begin_part()
+ * Return: 0, EBUSY (the rCxt is in use: try again later), or the errno of the completion.
+ */
+int sim_rcxt_begin_part(struct sim_channel *ch, const struct sim_wqe *w);
 bool sim_rcxt_busy(const struct sim_rcxt *rc);
 bool sim_rcxt_sends(const struct sim_rcxt *rc, uint32_t tid);
 uint32_t sim_packets(uint32_t total, uint32_t segment);

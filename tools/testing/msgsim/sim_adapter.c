@@ -466,7 +466,9 @@ static void xmit(struct sim_channel *ch, const struct sim_wqe *w, enum sim_kind 
 		p->total = w->t.total;
 		p->segment = w->t.segment;
 		p->notify = w->t.notify;
-		p->pvo = kind == SIM_READ_REQUEST ? w->t.remote_pvo : 0;
+		p->pvo = kind == SIM_READ_REQUEST ? w->t.remote_pvo :
+			 kind == SIM_WRITE ? w->t.remote_pvo + w->offset : 0;
+		p->offset = kind == SIM_WRITE ? w->offset : 0;
 		p->reply_pvo = kind == SIM_READ_REQUEST ? w->t.local_pvo : 0;
 	}
 	if (length)
@@ -626,13 +628,14 @@ static bool take_next(struct sim_channel *ch)
 		take_end(ch, w, sim_third_take(ch, w));
 		return true;
 	}
-	err = w->t.segment > sim_segment(ch->dev) ? EMSGSIZE : take_begin(ch, w);
+	err = w->t.segment > sim_segment(ch->dev) ? EMSGSIZE :
+	      w->op == WQE_PART ? sim_rcxt_begin_part(ch, w) : take_begin(ch, w);
 	if (err == EBUSY)
 		return false;
 	if (err) {
 		take_end(ch, w, err);
-	} else if (w->op == WQE_READ) {
-		xmit(ch, w, SIM_READ_REQUEST, NULL, 0);
+	} else if (w->op == WQE_READ || w->op == WQE_PART) {
+		xmit(ch, w, w->op == WQE_PART ? SIM_WRITE : SIM_READ_REQUEST, w->data, w->length);
 		take_end(ch, w, 0);
 	} else {
 		take_write(ch, w);

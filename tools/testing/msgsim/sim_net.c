@@ -185,6 +185,7 @@ struct sim_device *sim_device_new(uint32_t host, uint32_t mtu, uint32_t rcxts)
 	dev->up = true;
 	dev->fences = true;
 	dev->moves = true;
+	dev->parts = true;
 	/* 205/256 ns per byte are 10 Gb/s. */
 	dev->ns_per_byte_256 = 205;
 	dev->num_rcxts = rcxts;

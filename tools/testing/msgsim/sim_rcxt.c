@@ -113,3 +113,27 @@ bool sim_rcxt_sends(const struct sim_rcxt *rc, uint32_t tid)
 	return rc->tid == tid && (rc->state == RC_SENDING || rc->state == RC_ANSWERING ||
 				  rc->state == RC_FORWARDING);
 }
+
+int sim_rcxt_begin_part(struct sim_channel *ch, const struct sim_wqe *w)
+{
+	struct sim_rcxt *rc = sim_rcxt_find(ch, w->t.local_rcxt);
+
+	if (!rc)
+		return ENOENT;
+	if (w->t.tid == rc->tid) {
+		if (w->t.total != rc->total || w->t.segment != rc->segment)
+			return EINVAL;
+		if (rc->state == RC_RELEASING || rc->state == RC_DONE)
+			return EALREADY;
+		return rc->state == RC_SENDING || rc->state == RC_WAITING ? 0 : EINVAL;
+	}
+	if (w->t.tid < rc->tid)
+		return EINVAL;
+	if (rc->state == RC_SENDING || rc->state == RC_RELEASING || rc->state == RC_ANSWERING ||
+	    rc->state == RC_FORWARDING)
+		return EBUSY;
+	sim_rcxt_begin(rc, RC_WAITING, w->t.tid, w->t.total, w->t.segment, w->t.notify, 0);
+	rc->cookie = w->wr_id;
+	rc->zcopy = ch->zcopy_seq;
+	return 0;
+}

@@ -56,6 +56,7 @@ int nhcadv_query_device(struct ibv_context *context, struct nhcadv_device_attr *
 	*attr = (struct nhcadv_device_attr){
 		.caps = NHCADV_DEVICE_CHANNELS |
 			(to_dev(context)->fences ? NHCADV_DEVICE_FENCE : 0) |
+			(to_dev(context)->parts ? NHCADV_DEVICE_PART : 0) |
 			(to_dev(context)->moves ? NHCADV_DEVICE_MOVE : 0), .max_packet = 1984, .min_segment = 64,
 		.max_segment = 65532, .max_rcxts = 4096,
 	};
@@ -386,6 +387,24 @@ static void wr_retransmit(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *pee
 	w->length = length;
 }
 
+/* The data of the work request contains the packet, as in put_packet() of wr_channel.c. */
+static void wr_part(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer,
+		    const struct nhcadv_transfer *t, uint32_t offset, size_t num_buf,
+		    const struct ibv_data_buf *buf_list)
+{
+	struct sim_wqe *w = wr_transfer(dv, WQE_PART, peer, t);
+	uint32_t length = t->total - offset < t->segment ? t->total - offset : t->segment;
+
+	if (!w)
+		return;
+	w->offset = offset;
+	ibv_wr_set_inline_data_list(&container_of(dv, struct sim_channel, dv)->qpx, num_buf,
+				    buf_list);
+	if (w->length != length || length > sizeof(w->data) - NHCADV_PART_HEADER ||
+	    offset % t->segment || (offset && offset >= t->total))
+		container_of(dv, struct sim_channel, dv)->batch_error = EINVAL;
+}
+
 static void wr_read(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *peer,
 		    const struct nhcadv_transfer *t)
 {
@@ -494,6 +513,7 @@ struct ibv_qp *nhcadv_create_channel(struct ibv_context *context,
 	ch->qpx.qp_base.context = context;
 	ch->dv = (struct nhcadv_qp_ex){
 		.wr_packet = wr_packet, .wr_write = wr_write, .wr_retransmit = wr_retransmit,
+		.wr_part = wr_part,
 		.wr_read = wr_read, .wr_cancel = wr_cancel, .wr_probe = wr_probe,
 		.wr_fence = wr_fence, .wr_move = wr_move, .wr_move_again = wr_move_again,
 	};

@@ -149,6 +149,34 @@ static int post_send(struct node *from, struct op *op)
 	return 0;
 }
 
+/*
+ * Write from buffers that are parts of a slot: of a few bytes, of up to a packet, or long.  The
+ * list of the buffers is freed before the write completes.
+ */
+static int write_iov(struct nhcadv_msg_peer *peer, uint8_t *bytes, const struct op *op,
+		     uint64_t remote, uint32_t flags)
+{
+	uint32_t most = sim_chance(300000) ? 16 : sim_chance(500000) ? 2000 : 65536;
+	uint32_t count = 0, left = op->length, length;
+	struct iovec *iov = calloc(op->length + 8, sizeof(*iov));
+	int err;
+
+	while (left) {
+		length = sim_below(most) + !sim_chance(100000);
+		length = length < left ? length : left;
+		iov[count++] = (struct iovec){ .iov_base = bytes, .iov_len = length };
+		bytes += length;
+		left -= length;
+		if (count == op->length + 7) {
+			iov[count++] = (struct iovec){ .iov_base = bytes, .iov_len = left };
+			left = 0;
+		}
+	}
+	err = nhcadv_msg_write_iov(peer, iov, count, remote, op->id, flags);
+	free(iov);
+	return err;
+}
+
 static struct op *post_what(enum op_kind kind, uint32_t a, uint32_t b, uint32_t length, bool notify,
 			    bool closed)
 {
@@ -183,7 +211,10 @@ static struct op *post_what(enum op_kind kind, uint32_t a, uint32_t b, uint32_t 
 		offset = op->local * (uint64_t)from->slot_size;
 		remote = closed ? to->shut->pvo :
 			 to->mem->pvo + op->remote * (uint64_t)to->slot_size;
-		if (kind == OP_WRITE)
+		if (kind == OP_WRITE && world.buffers && sim_chance(world.buffers))
+			err = write_iov(peer, from->slots[op->local].bytes, op, remote,
+					notify ? NHCADV_MSG_NOTIFY : 0);
+		else if (kind == OP_WRITE)
 			err = nhcadv_msg_write(peer, from->mem, offset, remote, length, op->id,
 					       notify ? NHCADV_MSG_NOTIFY : 0);
 		else
@@ -541,6 +572,7 @@ static void node_open(struct node *node, uint32_t number, const struct world_att
 		node->devices[i] = sim_device_new(number, attr->mtu, rcxts);
 		node->devices[i]->fences = !sim_chance(attr->old_ppm);
 		node->devices[i]->moves = !sim_chance(attr->old_moves_ppm);
+		node->devices[i]->parts = !sim_chance(attr->old_parts_ppm);
 		paths[i].context = &node->devices[i]->context;
 	}
 	node->peers = calloc(attr->nodes, sizeof(*node->peers));
@@ -567,6 +599,7 @@ void world_open(uint64_t seed, const struct world_attr *attr)
 	memset(&world, 0, sizeof(world));
 	world.seed = seed;
 	world.no_exchange = attr->no_exchange;
+	world.buffers = attr->buffers;
 	sim.real_clock = attr->real_clock;
 	world.num_nodes = attr->nodes;
 	world.nodes = calloc(attr->nodes, sizeof(*world.nodes));

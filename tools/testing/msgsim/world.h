@@ -90,8 +90,10 @@ struct world_attr {
 	uint32_t first_rcxts;		/* if not 0: rcxts of the devices of node 0 */
 	uint32_t old_ppm;		/* devices per million that do not support fences */
 	uint32_t old_moves_ppm;		/* devices per million that do not support moves */
+	uint32_t old_parts_ppm;		/* devices per million that do not support half-send writes */
 	bool real_clock;		/* sim.real_clock */
 	bool no_exchange;		/* no node_exchange() after NHCADV_MSG_UNREACHABLE */
+	uint32_t buffers;		/* writes per million that are nhcadv_msg_write_iov() */
 };
 
 extern struct world {
@@ -104,6 +106,7 @@ extern struct world {
 	bool failed;
 	uint64_t seed;
 	bool no_exchange;
+	uint32_t buffers;
 } world;
 
 /** fail - record a failure of the scenario; only the first one is kept */
@@ -169,10 +172,11 @@ extern const struct scenario move_cases[];
 /** moves_history - run a random history of moves, writes and reads between three nodes */
 void moves_history(uint64_t seed);
 
-/* ---- errors.c, grants.c ---- */
+/* ---- errors.c, grants.c, buffers.c ---- */
 
 extern const struct scenario error_cases[];
 extern const struct scenario grant_cases[];
+extern const struct scenario buffer_cases[];
 
 /* ---- cases.c, history.c ---- */
 

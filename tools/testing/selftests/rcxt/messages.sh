@@ -89,6 +89,7 @@ fi
 
 impair 'loss 1%'
 messages -C -n 32M -s 1M -w 8
+messages -C -b 128 -n 32M -s 1M -w 8
 whole messages -C -o read -n 32M -s 1M -w 8
 # A recovery (-R) of a device replaces its channels and rCxts during the messages.
 messages -R 20 -n 64M -s 1M -w 8
@@ -105,6 +106,7 @@ barrier
 DEVICES=$RDMA_DEV,nhca1 GIDS=$GID,$(gid_of nhca1 "192.168.78.$NODE")
 PREFIX='two links'
 messages -n 64M -s 1M -w 8
+messages -b 4096 -n 16M -s 1M -w 8
 whole messages -o read -n 64M -s 1M -w 8
 whole messages -R 20 -n 64M -s 1M -w 8
 PREFIX='two links, one goes down for 2 s'

@@ -10,6 +10,7 @@
  *	-n N	bytes in all, K, M or G may follow (64M); send: messages
  *	-s N	bytes of each message (1M)
  *	-w N	messages outstanding (8)
+ *	-b N	write from N buffers of the same size, which are neither registered nor contiguous
  *	-f	fast: check bytes at the end, not for each message; measure from the completion of
  *		the first window
  *	-j	print the speed as JSON, for the benchmark
@@ -36,7 +37,7 @@ enum op { WRITE, READ, SEND };
 static struct {
 	enum op op;
 	uint64_t bytes, size;
-	uint32_t window, patience;
+	uint32_t window, patience, buffers;
 	uint64_t recover_after, start_after;
 	const char *command;
 	bool fast, events, cancel, json;
@@ -48,6 +49,7 @@ static struct nhcadv_msg_ep *ep;
 static struct nhcadv_msg_peer *peer;
 static struct nhcadv_msg_mem *mem;
 static uint64_t *area, their_pvo, messages;
+static uint64_t *loose;		/* the buffers of -b, in reverse order */
 /* State of message k at this end */
 static struct message {
 	uint8_t done, told, wanted;
@@ -201,11 +203,30 @@ static void in_between(uint64_t count)
 
 /* ---- writes and reads ---- */
 
+/* @make: the buffers need bytes */
+static void post_buffers(uint64_t k, bool make)
+{
+	uint64_t *bytes = loose + k % opt.window * opt.size / 8, words = opt.size / 8 / opt.buffers;
+	struct iovec iov[opt.buffers];
+	uint32_t i;
+
+	for (i = 0; i < opt.buffers; i++) {
+		iov[i].iov_base = bytes + (opt.buffers - 1 - i) * words;
+		iov[i].iov_len = 8 * words;
+		if (make)
+			fill(iov[i].iov_base, 8 * words, base_of(k) + i * words);
+	}
+	verb(nhcadv_msg_write_iov(peer, iov, opt.buffers, their_pvo + k % opt.window * opt.size, k,
+				  opt.fast ? 0 : NHCADV_MSG_NOTIFY));
+}
+
 static void post(uint64_t k)
 {
 	uint64_t at = k % opt.window * opt.size;
 
-	if (opt.op == READ) {
+	if (opt.buffers) {
+		post_buffers(k, !opt.fast || k < opt.window);
+	} else if (opt.op == READ) {
 		if (!opt.fast)
 			memset(slot(k), 0xee, opt.size);
 		verb(nhcadv_msg_read(peer, mem, at, their_pvo + 8 * read_from(k), opt.size, k, 0));
@@ -451,7 +472,7 @@ static void options(int argc, char **argv, char **devices, char **gids)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "d:g:p:o:n:s:w:R:X:P:fjeC")) != -1) {
+	while ((c = getopt(argc, argv, "d:g:p:o:n:s:w:b:R:X:P:fjeC")) != -1) {
 		switch (c) {
 		case 'd': *devices = optarg; break;
 		case 'g': *gids = optarg; break;
@@ -462,6 +483,7 @@ static void options(int argc, char **argv, char **devices, char **gids)
 		case 'n': opt.bytes = number(optarg); break;
 		case 's': opt.size = number(optarg); break;
 		case 'w': opt.window = number(optarg); break;
+		case 'b': opt.buffers = number(optarg); break;
 		case 'R': opt.recover_after = number(optarg); break;
 		case 'X':
 			opt.start_after = number(optarg);
@@ -479,7 +501,8 @@ static void options(int argc, char **argv, char **devices, char **gids)
 	client = peer_host;
 	messages = opt.op == SEND ? opt.bytes : opt.bytes / opt.size;
 	counted = messages;
-	if (!*devices || !*gids || opt.size % 8 || !opt.window || !messages)
+	if (!*devices || !*gids || opt.size % 8 || !opt.window || !messages ||
+	    (opt.buffers && (opt.op != WRITE || opt.size % (8 * opt.buffers))))
 		die("missing or wrong options; see the top of msg_xfer.c");
 }
 
@@ -523,6 +546,7 @@ int main(int argc, char **argv)
 	must(state = calloc(messages, sizeof(*state)));
 	bytes = opt.window * opt.size;
 	area = pages(bytes);
+	loose = opt.buffers ? pages(bytes) : NULL;
 	open_ep(devices, gids);
 	must(mem = nhcadv_msg_reg_mem(ep, area, bytes, IBV_ACCESS_LOCAL_WRITE |
 				      IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE));
