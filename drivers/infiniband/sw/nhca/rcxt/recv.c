@@ -233,11 +233,15 @@ static enum nhca_channel_counter recv_place_run(struct nhca_channel *ch, struct 
 {
 	int access = read ? IB_ACCESS_LOCAL_WRITE : IB_ACCESS_REMOTE_WRITE;
 	enum nhca_channel_counter why;
+	u16 first = rx->index;
 
 	if (rx->hdr.rx.op)
 		return nhca_accumulate(ch, rx, run);
 	why = recv_place(ch, rx, run, access);
-	return why != NHCA_CH_COUNTERS && run ? recv_place_each(ch, rx, run, access) : why;
+	if (why == NHCA_CH_COUNTERS || !run)
+		return why;
+	/* @rx is now the packet that was refused */
+	return recv_place_each(ch, rx, run - (rx->index - first), access);
 }
 
 static void recv_payload(struct nhca_channel *ch, struct nhca_rx *rx, bool read)
