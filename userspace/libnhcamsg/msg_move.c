@@ -12,7 +12,7 @@
  *
  * If a source refuses a pair of its path and one of the target (FORBIDDEN), or there is no address
  * handle for a pair, the move tries another pair.  After a refusal it fails with EPERM when no
- * untried pair of living paths is left.
+ * untried pair of living paths is left.  If no pair can ever work, it fails with EOPNOTSUPP.
  *
  * After more than MOVE_TRIES answers without progress, the library probes the source.  If the
  * answer is PROT_ERR, the move fails with EACCES.  Otherwise the source does not execute the
@@ -199,14 +199,14 @@ static void begin(struct msg_route *route, struct msg_lane *lane)
 }
 
 /*
- * No pair of routes is left.  Either a source has refused, or address handles were missing, which
- * may exist later.
+ * No pair of routes is left: a source has refused, or no pair can ever work, or address handles
+ * were missing, which may exist later.
  */
 static enum msg_move_started no_pair(struct msg_op *op)
 {
 	int err = op->refused ? EPERM : 0;
 
-	if (msg_pair_none(op->peer) || msg_pair_none(op->to))
+	if (msg_pair_none(op->peer) || msg_pair_none(op->to) || msg_pair_impossible(op))
 		err = EOPNOTSUPP;
 	op->no_way = 0;
 	/* If no route is ready, the move waits.  The dead routes may include a refused pair. */

@@ -109,6 +109,14 @@ bool msg_pair_none(const struct msg_peer *peer);
 bool msg_pair_any(const struct msg_peer *peer);
 
 /**
+ * msg_pair_impossible - test whether no pair of routes can ever work for a move
+ * @op: the move
+ * Return: true if source and target have no address family in common, except on routes that do not
+ * support moves.  A route that is dead, or not ready yet, may work later.
+ */
+bool msg_pair_impossible(const struct msg_op *op);
+
+/**
  * msg_pair_bit - get the bit of a pair of routes in msg_op.refused and msg_op.no_way
  * @source: route to the source
  * @target: route to the target

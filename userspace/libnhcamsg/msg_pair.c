@@ -46,6 +46,29 @@ bool msg_pair_any(const struct msg_peer *peer)
 	return false;
 }
 
+/* Return: true if moves will never use the route, even when all links are up */
+static bool incapable(const struct msg_route *route)
+{
+	return !msg_same_family(&route->port->gid, &route->gid) ||
+	       (usable(route) && !capable(route));
+}
+
+bool msg_pair_impossible(const struct msg_op *op)
+{
+	const struct msg_route *source, *target;
+	uint32_t i, k;
+
+	for (i = 0; i < op->peer->num_routes; i++)
+		for (k = 0; k < op->to->num_routes; k++) {
+			source = op->peer->routes[i];
+			target = op->to->routes[k];
+			if (msg_same_family(&source->gid, &target->gid) && !incapable(source) &&
+			    !incapable(target))
+				return false;
+		}
+	return true;
+}
+
 /* ---- pairs of routes ---- */
 
 /* A pair is one bit in msg_op.refused and msg_op.no_way. */

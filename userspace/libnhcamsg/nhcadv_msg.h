@@ -373,7 +373,7 @@ enum nhcadv_msg_kind {
  *           disconnected), EACCES (memory protection refused the message at a peer, or the
  *           destination of a read here), EPERM (move: the source has refused the target, and no
  *           other pair of living paths is left), or EOPNOTSUPP (move: the source or the target does
- *           not support moves)
+ *           not support moves, or they have no address family in common)
  * @id:      the id that this endpoint or the peer gave to the message
  * @peer:    the peer
  * @context: the context of the peer's nhcadv_msg_connect()

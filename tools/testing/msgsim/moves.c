@@ -38,6 +38,8 @@ static struct move {
 static uint32_t num_moves, open_moves;
 /* Number of the node that allows no target when it is the source; UINT32_MAX: none */
 static uint32_t forbids;
+/* No pair of paths can work, although all nodes have devices that support moves. */
+static bool impossible;
 
 /* Id of the first move: ids of other messages are lower. */
 #define MOVE_ID	(UINT64_C(1) << 40)
@@ -64,6 +66,7 @@ static void begin(void)
 	num_moves = 0;
 	open_moves = 0;
 	forbids = UINT32_MAX;
+	impossible = false;
 	sim.reads = check_read;
 }
 
@@ -170,7 +173,7 @@ static void check_status(const struct move *v, int status)
 			fail("a source refuses an allowed target");
 		break;
 	case EOPNOTSUPP:
-		if (all)
+		if (all && !impossible)
 			fail("a move is not supported");
 		break;
 	default:
@@ -333,16 +336,20 @@ void moves_history(uint64_t seed)
 
 /* ---- scenarios ---- */
 
-static void open_three(uint64_t seed, uint32_t paths, uint32_t old_moves_ppm)
+static struct world_attr three_nodes(uint32_t paths, uint32_t old_moves_ppm)
 {
-	struct world_attr attr = {
+	return (struct world_attr){
 		.nodes = 3, .paths = paths, .lanes = 8, .packets = 16, .frames = 256, .queue = 16,
 		.dead_ms = 40, .mtu = 1500, .rcxts = 512, .slots = 16, .slot_size = 1 << 18,
 		.old_moves_ppm = old_moves_ppm,
 	};
+}
+
+static void open_nodes(const struct world_attr *attr, uint64_t seed)
+{
 	uint32_t a, b;
 
-	world_open(seed, &attr);
+	world_open(seed, attr);
 	begin();
 	for (a = 0; a < 3; a++)
 		node_start(&world.nodes[a]);
@@ -351,6 +358,13 @@ static void open_three(uint64_t seed, uint32_t paths, uint32_t old_moves_ppm)
 			if (a != b)
 				node_connect(a, b);
 	run_ms(20);
+}
+
+static void open_three(uint64_t seed, uint32_t paths, uint32_t old_moves_ppm)
+{
+	struct world_attr attr = three_nodes(paths, old_moves_ppm);
+
+	open_nodes(&attr, seed);
 }
 
 static void finish(uint64_t ms)
@@ -412,23 +426,66 @@ static void refused(uint64_t seed)
 	finish(1000);
 }
 
+/* A manager without support cannot post moves. */
 static void unsupported(uint64_t seed)
 {
-	struct move *v;
-
-	open_three(seed, 1, 0);
-	world.nodes[1].devices[0]->moves = false;
-	/* the library queries a device only when it opens the device, so create the nodes again */
-	world_close();
 	open_three(seed, 1, 1000000);
-	begin();
-	/* the device of the manager does not support moves either, so nothing is posted */
 	if (nhcadv_msg_move(world.nodes[2].ep, world.nodes[2].peers[0].msg, 0,
 			    world.nodes[2].peers[1].msg, 0, 1, 1, 0) != EOPNOTSUPP)
 		fail("a move without support can be posted");
-	v = NULL;
-	(void)v;
 	finish(100);
+}
+
+/* A move that cannot work with any pair of paths fails soon, and does not wait. */
+static void expect_impossible(uint64_t seed, const struct world_attr *attr, const char *why)
+{
+	struct move *v;
+
+	open_nodes(attr, seed);
+	allow_all();
+	impossible = true;
+	v = post_move(2, 0, 1, 5000, false);
+	run_moves(500);
+	if (!v || !v->done || v->status != EOPNOTSUPP)
+		fail("a move %s: %s", why, v && v->done ? strerror(v->status) : "not done");
+	if (v && !v->done)
+		cancel_move(v);
+	finish(1000);
+}
+
+/*
+ * Node 0 is the source, node 1 the target, and the manager has an IPv6 and an IPv4 device. The
+ * paths of source and target have no address family in common, or none on which both support moves.
+ */
+static void families(uint64_t seed)
+{
+	struct world_attr attr = three_nodes(2, 0);
+
+	attr.v4[1] = 3;
+	attr.v4[2] = 2;
+	expect_impossible(seed, &attr, "from IPv6 to IPv4");
+	if (world.failed)
+		return;
+
+	attr.v4[0] = 2;
+	attr.v4[1] = 2;
+	attr.no_moves[0] = 2;
+	attr.no_moves[1] = 1;
+	expect_impossible(seed, &attr, "from a path to one of another family");
+	if (world.failed)
+		return;
+
+	/* if the common path is only down, the move waits for it */
+	attr.no_moves[1] = 0;
+	open_nodes(&attr, seed);
+	allow_all();
+	world.nodes[1].devices[0]->up = false;
+	run_ms(500);
+	post_move(2, 0, 1, 5000, false);
+	if (run_moves(500))
+		fail("a move does not wait for a path that is down");
+	world.nodes[1].devices[0]->up = true;
+	finish(3000);
 }
 
 /* In the middle of moves a path of the target fails, and later a path of the source. */
@@ -683,6 +740,7 @@ const struct scenario move_cases[] = {
 	{ "moves while the programs of source and target sleep", asleep },
 	{ "a source refuses a target that it has not allowed", refused },
 	{ "moves need support", unsupported },
+	{ "a move fails if no pair of paths can work", families },
 	{ "moves go on when a path dies", path_dies },
 	{ "moves go on after recoveries", recovered },
 	{ "a target without a route can be revoked", revoked },

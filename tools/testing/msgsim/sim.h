@@ -144,6 +144,8 @@ void sim_run(uint64_t until);
 uint64_t sim_next_event(void);
 
 struct sim_device *sim_device_new(uint32_t host, uint32_t mtu, uint32_t rcxts);
+/** sim_device_set_v4 - give a new device an IPv4 address instead of its IPv6 address */
+void sim_device_set_v4(struct sim_device *dev);
 struct sim_link *sim_link(const struct sim_device *from, const struct sim_device *to);
 struct sim_device *sim_device_find(const union ibv_gid *gid);
 struct sim_packet *sim_packet_new(enum sim_kind kind, uint32_t length);

@@ -206,6 +206,14 @@ struct sim_device *sim_device_new(uint32_t host, uint32_t mtu, uint32_t rcxts)
 	return dev;
 }
 
+void sim_device_set_v4(struct sim_device *dev)
+{
+	dev->gid.raw[0] = 0;
+	dev->gid.raw[10] = 0xff;
+	dev->gid.raw[11] = 0xff;
+	dev->gid.raw[12] = 10;
+}
+
 struct sim_link *sim_link(const struct sim_device *from, const struct sim_device *to)
 {
 	return from->index < 64 && to->index < 64 ? &links[from->index][to->index] : &plain;

@@ -198,8 +198,8 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	struct sim_ah *ah;
 
 	sim.ah_calls++;
-	/* If the link is down, the kernel has no route. */
-	if (!dev->up || (to && sim_link(dev, to)->no_route))
+	/* If the link is down, the kernel has no route. IPv4 devices do not reach IPv6 addresses. */
+	if (!dev->up || (to && sim_link(dev, to)->no_route) || dev->gid.raw[0] != attr->grh.dgid.raw[0])
 		return NULL;
 	ah = calloc(1, sizeof(*ah));
 	ah->ah.pd = pd;

@@ -571,8 +571,11 @@ static void node_open(struct node *node, uint32_t number, const struct world_att
 	for (i = 0; i < attr->paths; i++) {
 		node->devices[i] = sim_device_new(number, attr->mtu, rcxts);
 		node->devices[i]->fences = !sim_chance(attr->old_ppm);
-		node->devices[i]->moves = !sim_chance(attr->old_moves_ppm);
 		node->devices[i]->parts = !sim_chance(attr->old_parts_ppm);
+		node->devices[i]->moves = !sim_chance(attr->old_moves_ppm) &&
+			!(number < 3 && attr->no_moves[number] & 1 << i);
+		if (number < 3 && attr->v4[number] & 1 << i)
+			sim_device_set_v4(node->devices[i]);
 		paths[i].context = &node->devices[i]->context;
 	}
 	node->peers = calloc(attr->nodes, sizeof(*node->peers));

@@ -91,6 +91,9 @@ struct world_attr {
 	uint32_t old_ppm;		/* devices per million that do not support fences */
 	uint32_t old_moves_ppm;		/* devices per million that do not support moves */
 	uint32_t old_parts_ppm;		/* devices per million that do not support half-send writes */
+	uint8_t v4[3], no_moves[3];	/* nodes 0 to 2: masks of devices with an IPv4 address, and
+					 * of devices that do not support moves
+					 */
 	bool real_clock;		/* sim.real_clock */
 	bool no_exchange;		/* no node_exchange() after NHCADV_MSG_UNREACHABLE */
 	uint32_t buffers;		/* writes per million that are nhcadv_msg_write_iov() */
