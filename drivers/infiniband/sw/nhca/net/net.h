@@ -386,8 +386,10 @@ struct nhca_alike {
  * @mcast: @daddr is multicast
  * @iif:   incoming interface. A packet of this host arrives on lo; but if its destination is a
  *         link-local address, @iif is the interface that has the address
- * @hdr:   the IP header of the skb, for the GRH of UD; in a batch, its length field is that of the
- *         whole batch
+ * @hdr:   the IP header of the skb, for the GRH of UD; in a batch, it has the length of the whole
+ *         batch, and the IPv4 identification of the first packet
+ * @id:    how much the packet's IPv4 identification exceeds that of @hdr, if the packet was accepted
+ *         by its ICRC, as datagrams are
  */
 struct nhca_ip {
 	struct nhca_net *nn;
@@ -397,6 +399,7 @@ struct nhca_ip {
 	bool mcast;
 	int iif;
 	const void *hdr;
+	u16 id;
 };
 
 static inline bool nhca_addr_is_link(const struct in6_addr *addr)
@@ -468,7 +471,7 @@ bool nhca_insists_icrc(void);
 /**
  * nhca_rx_intact - verify the ICRC or UDP checksum of a decoded packet
  * @rx:   the packet; the function sets @rx->alike.no_icrc to true if it accepts the packet by the
- *        UDP checksum, otherwise to false
+ *        UDP checksum, otherwise to false; it sets @rx->ip.id if it accepts the packet by its ICRC
  * @no_icrc: accept a packet with NHCA_CAP_NO_ICRC and without NHCA_CAP_FOREIGN by its UDP checksum,
  *        unless insist_icrc is set
  * Context: softirq.

@@ -310,13 +310,15 @@ bool nhca_rx_intact(struct nhca_rx *rx, bool no_icrc)
 	rx->alike.no_icrc = no_icrc && nhca_rx_no_icrc_ok(rx);
 	if (rx->alike.no_icrc)
 		return true;
-	if (nhca_rx_icrc_ok(rx, rx->index))
+	rx->ip.id = rx->index;
+	if (nhca_rx_icrc_ok(rx, rx->ip.id))
 		return true;
 	/*
 	 * GRO also joins packets with the same IPv4 identification, because the identification has
 	 * no meaning in packets with DF (RFC 6864). So the packet may have been sent with the
 	 * identification of the first packet.
 	 */
+	rx->ip.id = 0;
 	return rx->ip.v4 && rx->index && nhca_rx_icrc_ok(rx, 0);
 }
 

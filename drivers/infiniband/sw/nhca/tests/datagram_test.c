@@ -302,14 +302,49 @@ static void scatter_test(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, p[sizeof(all) - 30], 0);
 }
 
+/*
+ * Each datagram of a batch gets its own GRH. The IP header of the batch has the length of the whole
+ * batch, and the identification of the first datagram.
+ */
+static void gro_test(struct kunit *test)
+{
+	const u32 udp_len = nhca_opinfo(SEND_ONLY)->hdr_len + 52 + NHCA_ICRC_LEN;
+	struct qp_fixture *f = test->priv;
+	struct nhca_cqe cqe;
+	struct iphdr iph;
+	u8 *got;
+	u32 i;
+
+	for (i = 0; i < 6; i++)
+		fix_post_recv(test, &f->qp->rq.wq, f->mr, i * 200, 200);
+	fix_deliver_batch(test, datagram(test, SEND_ONLY), 50, 3);
+	f->one_id = true;
+	fix_deliver_batch(test, datagram(test, SEND_ONLY), 50, 3);
+	for (i = 0; i < 6; i++) {
+		KUNIT_ASSERT_TRUE(test, fix_poll(f->cq, &cqe));
+		KUNIT_EXPECT_EQ(test, cqe.status, IB_WC_SUCCESS);
+		KUNIT_EXPECT_EQ(test, cqe.byte_len, GRH + 50);
+		got = page(test) + i * 200;
+		expect_grh4(test, got, udp_len);
+		memcpy(&iph, got + GRH - sizeof(iph), sizeof(iph));
+		KUNIT_EXPECT_EQ_MSG(test, ip_fast_csum(&iph, iph.ihl), 0, "datagram %u", i);
+		KUNIT_EXPECT_EQ_MSG(test, ntohs(iph.id), (u16)(FIX_IPV4_ID + (i < 3 ? i : 0)),
+				    "datagram %u", i);
+	}
+}
+
 #if IS_ENABLED(CONFIG_IPV6)
-/* Over IPv6 the GRH is the IPv6 header of the packet. */
+/*
+ * Over IPv6 the GRH is the IPv6 header of the packet. In a batch, all fields but the length are
+ * those of the packet.
+ */
 static void receive6_test(struct kunit *test)
 {
-	const u32 outer = sizeof(struct ipv6hdr) + sizeof(struct udphdr), len = 20;
+	const u32 outer = sizeof(struct ipv6hdr) + sizeof(struct udphdr), len = 20, count = 2;
 	struct in6_addr from = { { { 0xfd, [15] = 2 } } }, to = { { { 0xfd, [15] = 1 } } };
 	struct qp_fixture *f = test->priv;
 	struct nhca_hdr h = datagram(test, SEND_ONLY);
+	const u32 udp_len = h.info->hdr_len + len + NHCA_ICRC_LEN;
 	struct sk_buff *skb = alloc_skb(256, GFP_KERNEL);
 	struct ipv6hdr *ip6h;
 	struct nhca_cqe cqe;
@@ -327,21 +362,32 @@ static void receive6_test(struct kunit *test)
 	ip6h->hop_limit = 33;
 	ip6h->saddr = from;
 	ip6h->daddr = to;
-	ip6h->payload_len = htons(sizeof(struct udphdr) + h.info->hdr_len + len + NHCA_ICRC_LEN);
+	ip6h->payload_len = htons(sizeof(struct udphdr) + count * udp_len);
 	udp_hdr(skb)->len = ip6h->payload_len;
 	udp_hdr(skb)->check = 1;
 	skb_pull(skb, outer);
-	fix_put(skb, &h, len, 0, NULL);
+	for (i = 0; i < count; i++)
+		fix_put(skb, &h, len, 0, NULL);
+	skb_shinfo(skb)->gso_size = udp_len;
+	skb_shinfo(skb)->gso_segs = count;
+	skb_shinfo(skb)->gso_type = SKB_GSO_UDP_L4;
 
-	fix_post_recv(test, &f->qp->rq.wq, f->mr, 0, 200);
+	for (i = 0; i < count; i++)
+		fix_post_recv(test, &f->qp->rq.wq, f->mr, i * 200, 200);
 	fix_deliver_skb(test, skb_get(skb));
-	KUNIT_ASSERT_TRUE(test, fix_poll(f->cq, &cqe));
-	KUNIT_EXPECT_EQ(test, cqe.byte_len, GRH + len);
-	KUNIT_EXPECT_EQ(test, cqe.sl, NHCA_SL_IPV6);
-	KUNIT_EXPECT_EQ(test, cqe.network_hdr_type, RDMA_NETWORK_IPV6);
-	KUNIT_EXPECT_EQ(test, memcmp(page(test), ip6h, GRH), 0);
-	for (i = 0; i < len; i++)
-		KUNIT_ASSERT_EQ(test, page(test)[GRH + i], fix_byte(i));
+	ip6h->payload_len = htons(sizeof(struct udphdr) + udp_len);
+	for (i = 0; i < count * len; i++) {
+		u8 *got = page(test) + i / len * 200;
+
+		if (i % len == 0) {
+			KUNIT_ASSERT_TRUE(test, fix_poll(f->cq, &cqe));
+			KUNIT_EXPECT_EQ(test, cqe.byte_len, GRH + len);
+			KUNIT_EXPECT_EQ(test, cqe.sl, NHCA_SL_IPV6);
+			KUNIT_EXPECT_EQ(test, cqe.network_hdr_type, RDMA_NETWORK_IPV6);
+			KUNIT_EXPECT_EQ(test, memcmp(got, ip6h, GRH), 0);
+		}
+		KUNIT_ASSERT_EQ(test, got[GRH + i % len], fix_byte(i % len));
+	}
 	kfree_skb(skb);
 	nhca_addr_del(f->dev, &gid, LOOPBACK_IFINDEX);
 }
@@ -616,6 +662,7 @@ static struct kunit_case datagram_cases[] = {
 	KUNIT_CASE(send_lost_test),
 	KUNIT_CASE(receive_test),
 	KUNIT_CASE(scatter_test),
+	KUNIT_CASE(gro_test),
 #if IS_ENABLED(CONFIG_IPV6)
 	KUNIT_CASE(receive6_test),
 	KUNIT_CASE(link_local_test),

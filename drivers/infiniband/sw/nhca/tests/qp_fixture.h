@@ -31,6 +31,7 @@
 #define FIX_SENT	64
 #define FIX_SADDR	0x0a000001	/* 10.0.0.1, the address of the device */
 #define FIX_DADDR	0x0a000002
+#define FIX_IPV4_ID	0xfffe	/* of the first packet of a batch; the next but one is 0 */
 
 /**
  * struct sent - a packet that was sent
@@ -59,6 +60,7 @@ struct sent {
  * @wire:   called with each packet that was sent and its payload, or NULL
  * @data:   payload of delivered packets; NULL: the payload is made of fix_byte()
  * @ce:     delivered packets have a congestion mark (CE)
+ * @one_id: all packets of a delivered batch have the same IPv4 identification
  * @daddr:  destination address of delivered packets; 0: FIX_SADDR
  */
 struct qp_fixture {
@@ -77,6 +79,7 @@ struct qp_fixture {
 	void (*wire)(struct qp_fixture *f, const struct nhca_tx *tx, const u8 *payload);
 	const u8 *data;
 	bool ce;
+	bool one_id;
 	u32 daddr;
 };
 
@@ -420,7 +423,8 @@ static inline void fix_put(struct sk_buff *skb, struct nhca_hdr *h, u32 payload,
 
 /*
  * Return: an skb as GRO makes it, with @count packets from FIX_DADDR and consecutive PSNs. Its data
- * begins after the UDP header.
+ * begins after the UDP header. The packets have consecutive IPv4 identifications, or all the same if
+ * f->one_id is set.
  */
 static inline struct sk_buff *fix_skb(struct kunit *test, struct nhca_hdr *h, u32 payload,
 				      u32 count)
@@ -440,6 +444,8 @@ static inline struct sk_buff *fix_skb(struct kunit *test, struct nhca_hdr *h, u3
 		.version = 4,
 		.ihl = sizeof(*iph) / 4,
 		.tos = f->ce ? 3 : 0,
+		.tot_len = htons(outer + count * len),
+		.id = htons(FIX_IPV4_ID),
 		.frag_off = htons(IP_DF),
 		.ttl = 64,
 		.protocol = IPPROTO_UDP,
@@ -451,18 +457,17 @@ static inline struct sk_buff *fix_skb(struct kunit *test, struct nhca_hdr *h, u3
 	 * packet
 	 */
 	udp_hdr(skb)->check = 1;
+	udp_hdr(skb)->len = htons(sizeof(struct udphdr) + count * len);
+	ip_send_check(iph);
 	skb_pull(skb, outer);
 	for (i = 0; i < count; i++) {
-		fix_put(skb, h, payload, i, f->data);
+		fix_put(skb, h, payload, f->one_id ? 0 : i, f->data);
 		h->psn = nhca_psn_add(h->psn, 1);
 	}
 	if (count > 1) {
 		skb_shinfo(skb)->gso_size = len;
 		skb_shinfo(skb)->gso_segs = count;
 		skb_shinfo(skb)->gso_type = SKB_GSO_UDP_L4;
-	} else {
-		iph->tot_len = htons(outer + len);
-		udp_hdr(skb)->len = htons(sizeof(struct udphdr) + len);
 	}
 	return skb;
 }

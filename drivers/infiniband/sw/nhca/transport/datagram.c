@@ -3,6 +3,9 @@
  * UD and GSI: each message is one packet, addressed by an address handle (IBTA 9.8.3).  Frames for
  * raw packet QPs are received in the same way.
  */
+#include <linux/udp.h>
+#include <net/checksum.h>
+
 #include "../wire/grh.h"
 #include "engine.h"
 
@@ -55,6 +58,33 @@ int nhca_datagram_send(struct nhca_qp *qp, struct nhca_swr *swr)
 }
 
 /*
+ * Write the GRH: the IP header that the datagram had on the wire. The header of a batch has the
+ * length of the whole batch, and the identification of its first packet.
+ */
+static void nhca_datagram_grh(const struct nhca_source *src, u8 *grh)
+{
+	__be16 udp_len = htons(sizeof(struct udphdr) + src->hdr->info->hdr_len +
+			       ALIGN(src->len, 4) + NHCA_ICRC_LEN);
+
+	if (src->ip->v4) {
+		struct iphdr iph = *(const struct iphdr *)src->ip->hdr;
+		__be16 len = htons(sizeof(iph) + ntohs(udp_len));
+		__be16 id = htons(ntohs(iph.id) + src->ip->id);
+
+		csum_replace2(&iph.check, iph.tot_len, len);
+		csum_replace2(&iph.check, iph.id, id);
+		iph.tot_len = len;
+		iph.id = id;
+		nhca_grh_fill4(grh, &iph);
+	} else {
+		struct ipv6hdr ip6h = *(const struct ipv6hdr *)src->ip->hdr;
+
+		ip6h.payload_len = udp_len;
+		nhca_grh_fill6(grh, &ip6h);
+	}
+}
+
+/*
  * Write GRH and payload to the buffers of rq.rwr.
  * @grh_len: NHCA_GRH_LEN, or 0 for a frame, which has no GRH
  */
@@ -65,10 +95,8 @@ static int nhca_datagram_place(struct nhca_qp *qp, struct nhca_source *src, u32 
 	u8 grh[NHCA_GRH_LEN];
 	int err = 0;
 
-	if (grh_len && src->ip->v4)
-		nhca_grh_fill4(grh, src->ip->hdr);
-	else if (grh_len)
-		nhca_grh_fill6(grh, src->ip->hdr);
+	if (grh_len)
+		nhca_datagram_grh(src, grh);
 	nhca_iter_sges(&it, &qp->rq.key_user, rwr->sge, rwr->num_sge, 0, grh_len + src->len,
 		       IB_ACCESS_LOCAL_WRITE);
 	nhca_live_enter();
