@@ -62,6 +62,7 @@ static char *split_server(const char *server, const char **name, const char **po
 	return host;
 }
 
+/* Return: 0, or -1 with errno */
 static int post_receive(struct store_client *c)
 {
 	struct ibv_sge sge = {
@@ -71,7 +72,8 @@ static int post_receive(struct store_client *c)
 	};
 	struct ibv_recv_wr wr = { .wr_id = WR_REPLY, .sg_list = &sge, .num_sge = 1 }, *bad;
 
-	return ibv_post_recv(c->id->qp, &wr, &bad);
+	errno = ibv_post_recv(c->id->qp, &wr, &bad);
+	return errno ? -1 : 0;
 }
 
 static int set_up(struct store_client *c, unsigned int depth)
@@ -106,9 +108,10 @@ static int query_reads(struct store_client *c, const char *server)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
+	int error = ibv_query_qp(c->id->qp, &attr, IBV_QP_MAX_QP_RD_ATOMIC, &init);
 
-	if (ibv_query_qp(c->id->qp, &attr, IBV_QP_MAX_QP_RD_ATOMIC, &init))
-		failed(c, "%s: cannot query the queue pair", server);
+	if (error)
+		failed(c, "%s: cannot query the queue pair: %s", server, strerror(error));
 	else if (!attr.max_rd_atomic)
 		failed(c, "%s: the server does not accept READs", server);
 	else
@@ -224,8 +227,8 @@ static const char *status_text(enum ibv_wc_status status)
 }
 
 /*
- * Waits for an event of the CQ.  Return: 0; -1: an error, or the server has disconnected, after
- * which a completion would come only after all retries.
+ * Waits for an event of the CQ.  Return: 0; -1 with a message: an error, or the server has
+ * disconnected, after which a completion would come only after all retries.
  */
 static int wait_for_event(struct store_client *c)
 {
@@ -237,14 +240,18 @@ static int wait_for_event(struct store_client *c)
 	void *context;
 
 	while (poll(fds, 2, -1) < 0)
-		if (errno != EINTR)
+		if (errno != EINTR) {
+			failed(c, "cannot wait for the server: %s", strerror(errno));
 			return -1;
+		}
 	if (!fds[0].revents) {
 		failed(c, "the server has disconnected");
 		return -1;
 	}
-	if (ibv_get_cq_event(c->channel, &cq, &context))
+	if (ibv_get_cq_event(c->channel, &cq, &context)) {
+		failed(c, "cannot read an event of the completion queue: %s", strerror(errno));
 		return -1;
+	}
 	ibv_ack_cq_events(cq, 1);
 	return 0;
 }
@@ -253,7 +260,7 @@ int client_poll(struct store_client *c, uint64_t *wr_id, bool wait)
 {
 	struct ibv_wc wc;
 	bool armed = false;
-	int count;
+	int count, error;
 
 	c->lost = true;
 	for (;;) {
@@ -263,13 +270,21 @@ int client_poll(struct store_client *c, uint64_t *wr_id, bool wait)
 		if (armed) {
 			if (wait_for_event(c))
 				return -1;
-		} else if (ibv_req_notify_cq(c->cq, 0)) {
-			return -1;
+		} else {
+			error = ibv_req_notify_cq(c->cq, 0);
+			if (error) {
+				failed(c, "cannot arm the completion queue: %s", strerror(error));
+				return -1;
+			}
 		}
 		armed = !armed;
 	}
-	if (count <= 0)
-		return count;
+	if (count < 0) {
+		failed(c, "cannot poll the completion queue: %s", strerror(-count));
+		return -1;
+	}
+	if (!count)
+		return 0;
 	if (wc.status != IBV_WC_SUCCESS) {
 		failed(c, "%s", wc.status == IBV_WC_WR_FLUSH_ERR ? "the server has disconnected" :
 		       status_text(wc.status));
@@ -300,15 +315,17 @@ int client_send(struct store_client *c, enum store_op op)
 		.opcode = IBV_WR_SEND,
 		.send_flags = IBV_SEND_SIGNALED,
 	}, *bad;
+	int error;
 
 	c->send->magic = htole32(STORE_MAGIC);
 	c->send->version = STORE_VERSION;
 	c->send->op = op;
 	c->sent = false;
 	c->received = 0;
-	if (!ibv_post_send(c->id->qp, &wr, &bad))
+	error = ibv_post_send(c->id->qp, &wr, &bad);
+	if (!error)
 		return 0;
-	failed(c, "cannot send a request");
+	failed(c, "cannot send a request: %s", strerror(error));
 	c->lost = true;
 	return EPROTO;
 }
@@ -343,7 +360,7 @@ int client_reply(struct store_client *c)
 		return EPROTO;
 	}
 	if (post_receive(c)) {
-		failed(c, "cannot post a receive");
+		failed(c, "cannot post a receive: %s", strerror(errno));
 		c->lost = true;
 		return EPROTO;
 	}
