@@ -151,7 +151,6 @@ struct ibv_pd *nhca_import_pd(struct ibv_context *context, uint32_t pd_handle)
 
 void nhca_unimport_pd(struct ibv_pd *ibpd)
 {
-	/* If a registration is in use, the call does not free the cache. */
-	nhca_reg_cache_free(to_npd(ibpd));
+	nhca_reg_cache_orphan(to_npd(ibpd));
 	free(to_npd(ibpd));
 }

@@ -41,6 +41,7 @@
  * @idle:    struct nhca_reg without users; the first is the least recently used
  * @reaper:  the thread that drops idle registrations is running
  * @stop:    the reaper must end
+ * @orphan:  the protection domain is gone, and the end of the last registration frees the cache
  * @nfree:   number of slots in @free
  * @free:    slots without a watch
  */
@@ -55,6 +56,7 @@ struct nhca_reg_cache {
 	struct list_head idle;
 	bool reaper;
 	bool stop;
+	bool orphan;
 	uint32_t nfree;
 	uint32_t free[NHCA_WATCH_SLOTS];
 };
@@ -66,6 +68,15 @@ static struct nhca_reg *to_reg(struct nhcadv_cached_mr *cached)
 
 /* ---- registrations that leave the cache ---- */
 
+static void cache_free(struct nhca_reg_cache *cache)
+{
+	nhca_watch_fini(&cache->watches);
+	nhca_index_fini(&cache->index);
+	pthread_cond_destroy(&cache->wake);
+	pthread_mutex_destroy(&cache->lock);
+	free(cache);
+}
+
 /*
  * Free the slot and the memory of a registration, without the lock.  The watch ends first, because
  * another thread may use the slot as soon as it is free.
@@ -73,14 +84,17 @@ static struct nhca_reg *to_reg(struct nhcadv_cached_mr *cached)
 static void reg_free(struct nhca_reg *reg)
 {
 	struct nhca_reg_cache *cache = reg->cache;
+	bool last;
 
 	if (cache) {
 		nhca_watch_del(&cache->watches, reg->slot);
 		pthread_mutex_lock(&cache->lock);
 		cache->free[cache->nfree++] = reg->slot;
 		cache->info.bytes -= reg->length;
-		cache->info.entries--;
+		last = !--cache->info.entries && cache->orphan;
 		pthread_mutex_unlock(&cache->lock);
+		if (last)
+			cache_free(cache);
 	}
 	free(reg);
 }
@@ -282,15 +296,6 @@ static struct nhca_reg_cache *cache_new(struct nhca_pd *pd)
 	return cache;
 }
 
-static void cache_free(struct nhca_reg_cache *cache)
-{
-	nhca_watch_fini(&cache->watches);
-	nhca_index_fini(&cache->index);
-	pthread_cond_destroy(&cache->wake);
-	pthread_mutex_destroy(&cache->lock);
-	free(cache);
-}
-
 /*
  * Find or make the cache of a protection domain.  A parent domain uses the cache of its protection
  * domain.
@@ -318,22 +323,36 @@ static struct nhca_reg_cache *cache_of(struct ibv_pd *ibpd)
 	return other;
 }
 
-int nhca_reg_cache_free(struct nhca_pd *pd)
+/* Return: the cache of @pd; NULL: none, or this process is a child of the one that made it */
+static struct nhca_reg_cache *cache_to_free(struct nhca_pd *pd)
 {
 	struct nhca_reg_cache *cache = atomic_load(&pd->cache);
-	LIST_HEAD(gone);
 
 	/* In a child of fork() a thread of the parent may hold the lock. */
-	if (!cache || !nhca_watch_mine(&cache->watches))
-		return 0;
-	pthread_mutex_lock(&cache->lock);
+	return cache && nhca_watch_mine(&cache->watches) ? cache : NULL;
+}
+
+/* Stop the reaper, and drop the registrations without users.  The caller holds the lock. */
+static void drop_idle(struct nhca_reg_cache *cache, struct list_head *gone)
+{
 	cache->stop = true;
 	pthread_cond_broadcast(&cache->wake);
 	while (cache->reaper)
 		pthread_cond_wait(&cache->wake, &cache->lock);
 	cache->stop = false;
-	while (evict(cache, &gone))
+	while (evict(cache, gone))
 		;
+}
+
+int nhca_reg_cache_free(struct nhca_pd *pd)
+{
+	struct nhca_reg_cache *cache = cache_to_free(pd);
+	LIST_HEAD(gone);
+
+	if (!cache)
+		return 0;
+	pthread_mutex_lock(&cache->lock);
+	drop_idle(cache, &gone);
 	pthread_mutex_unlock(&cache->lock);
 	destroy_all(&gone);
 	if (cache->info.entries)
@@ -341,6 +360,26 @@ int nhca_reg_cache_free(struct nhca_pd *pd)
 	atomic_store(&pd->cache, NULL);
 	cache_free(cache);
 	return 0;
+}
+
+void nhca_reg_cache_orphan(struct nhca_pd *pd)
+{
+	struct nhca_reg_cache *cache = cache_to_free(pd);
+	LIST_HEAD(gone);
+	bool none;
+
+	if (!cache)
+		return;
+	pthread_mutex_lock(&cache->lock);
+	drop_idle(cache, &gone);
+	cache->orphan = true;
+	/* this includes the registrations in @gone */
+	none = !cache->info.entries;
+	pthread_mutex_unlock(&cache->lock);
+	atomic_store(&pd->cache, NULL);
+	if (none)
+		cache_free(cache);
+	destroy_all(&gone);
 }
 
 /* ---- registrations that enter the cache ---- */
@@ -639,7 +678,7 @@ int nhcadv_release_cached(struct nhcadv_cached_mr *cached)
 		reg->idle = 0;
 		cache->info.idle_bytes += reg->length;
 		make_room(cache, 0, &gone);
-		if (!start_reaper(cache))
+		if (cache->orphan || !start_reaper(cache))
 			while (evict(cache, &gone))
 				;
 		reg = NULL;

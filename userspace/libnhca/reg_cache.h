@@ -240,4 +240,12 @@ void nhca_index_fini(struct nhca_reg_index *index);
  */
 int nhca_reg_cache_free(struct nhca_pd *pd);
 
+/**
+ * nhca_reg_cache_orphan - detach the cache of a protection domain that the process gives back
+ * @pd: the protection domain
+ *
+ * Registrations in use stay valid.  The release of the last one frees the cache.
+ */
+void nhca_reg_cache_orphan(struct nhca_pd *pd);
+
 #endif /* NHCA_REG_CACHE_H */

@@ -458,6 +458,70 @@ static bool arguments(struct pair *p)
 	return true;
 }
 
+/* Return: the number of device mappings of this process. Each cache maps the words of its watches. */
+static int device_maps(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[512];
+	int n = 0;
+
+	while (maps && fgets(line, sizeof(line), maps))
+		n += strstr(line, "infiniband") != NULL;
+	if (maps)
+		fclose(maps);
+	return n;
+}
+
+/*
+ * The program gives back an imported PD while it uses two registrations of the PD's cache, and has
+ * used a third. The registrations in use stay valid. The release of the last one frees the cache.
+ */
+static bool imported(struct pair *p)
+{
+	struct ibv_context *ctx = ibv_import_device(dup(dev.ctx->cmd_fd));
+	uint8_t *m = map_anon(NULL, 4 * SIZE);
+	struct nhcadv_cached_mr *a, *b, *c;
+	struct ibv_pd *pd;
+	int before, with;
+
+	if (!begin(p, SIZE))
+		return false;
+	REQUIRE(ctx && m, "ibv_import_device, mmap: %m");
+	fill(m, SIZE, 1);
+	before = device_maps();
+	pd = ibv_import_pd(ctx, dev.pd->handle);
+	REQUIRE(pd, "ibv_import_pd: %m");
+	a = nhcadv_reg_cached(pd, m, SIZE, 0);
+	b = nhcadv_reg_cached(pd, m, SIZE, IBV_ACCESS_LOCAL_WRITE);
+	c = nhcadv_reg_cached(pd, m + 2 * SIZE, SIZE, 0);
+	REQUIRE(a && b && c, "nhcadv_reg_cached: %m");
+	VERB(nhcadv_release_cached(c));
+	with = device_maps();
+	REQUIRE(with > before, "%d mappings of the device, %d without a cache", with, before);
+	ibv_unimport_pd(pd);
+	REQUIRE(device_maps() == with, "the watches of registrations in use have ended");
+	if (!write_lkey(p, m, SIZE, a->lkey))
+		return false;
+	REQUIRE(filled(p->b.buf, SIZE, 1), "wrong bytes after ibv_unimport_pd()");
+	VERB(nhcadv_release_cached(a));
+	VERB(nhcadv_release_cached(b));
+	with = device_maps();
+	REQUIRE(with == before, "the cache was not freed: %d mappings, %d before", with, before);
+
+	/* nothing is in use, so ibv_unimport_pd() itself frees the cache */
+	pd = ibv_import_pd(ctx, dev.pd->handle);
+	REQUIRE(pd, "ibv_import_pd: %m");
+	a = nhcadv_reg_cached(pd, m, SIZE, 0);
+	REQUIRE(a, "nhcadv_reg_cached: %m");
+	VERB(nhcadv_release_cached(a));
+	ibv_unimport_pd(pd);
+	with = device_maps();
+	REQUIRE(with == before, "the idle cache was not freed: %d, %d before", with, before);
+	VERB(ibv_close_device(ctx));
+	munmap(m, 4 * SIZE);
+	return true;
+}
+
 struct worker {
 	pthread_t thread;
 	unsigned long rounds;
@@ -515,6 +579,7 @@ static const struct test tests[] = {
 	{ "a working set above RLIMIT_MEMLOCK", small_limit, false },
 	{ "idle memory is not pinned", idle, false },
 	{ "rights, settings, and the end of a domain", arguments, false },
+	{ "a domain that was imported", imported, false },
 	{ "threads", threads, false },
 };
 
