@@ -212,7 +212,8 @@ static int UVERBS_HANDLER(NHCA_METHOD_CHANNEL_TARGET)(struct uverbs_attr_bundle 
 
 	if (IS_ERR(qp))
 		return PTR_ERR(qp);
-	err = uverbs_copy_from(&cmd, attrs, NHCA_ATTR_CHANNEL_TARGET_CMD);
+	/* The core has checked that bytes beyond the struct are 0. */
+	err = uverbs_copy_from_or_zero(&cmd, attrs, NHCA_ATTR_CHANNEL_TARGET_CMD);
 	if (err)
 		return err;
 
@@ -264,7 +265,8 @@ DECLARE_UVERBS_NAMED_METHOD(NHCA_METHOD_CHANNEL_TARGET,
 			    UVERBS_ATTR_IDR(NHCA_ATTR_CHANNEL_TARGET_HANDLE, UVERBS_OBJECT_QP,
 					    UVERBS_ACCESS_READ, UA_MANDATORY),
 			    UVERBS_ATTR_PTR_IN(NHCA_ATTR_CHANNEL_TARGET_CMD,
-					       UVERBS_ATTR_TYPE(struct nhca_channel_target),
+					       UVERBS_ATTR_STRUCT(struct nhca_channel_target,
+								  ah_id),
 					       UA_MANDATORY));
 
 DECLARE_UVERBS_NAMED_METHOD(NHCA_METHOD_CHANNEL_QUERY,
