@@ -193,6 +193,10 @@ static void wr_cancel(struct nhcadv_qp_ex *dv, uint64_t local_rcxt, uint32_t tid
 
 	if (!wqe)
 		return;
+	if (!tid) {
+		nhca_wr_fail(&to_channel(dv)->qp, EINVAL);
+		return;
+	}
 	wqe->chan.local_rcxt = local_rcxt;
 	wqe->rcxt[0] = (struct nhca_rcxt_wr){ .tid = tid };
 	to_channel(dv)->qp.wr_wqe = NULL;

@@ -234,6 +234,12 @@ void bad_requests(void)
 	nhcadv_wr_probe(ch.dv, &ch.peer, &good, good.segment * 100);
 	expect_einval(ibv_wr_complete(ch.qpx), "probe beyond the end");
 	start(&ch, 0, 0);
+	nhcadv_wr_cancel(ch.dv, good.local_rcxt, 0);
+	expect_einval(ibv_wr_complete(ch.qpx), "cancel of tid 0");
+	start(&ch, 0, 0);
+	nhcadv_wr_fence(ch.dv, &ch.peer, good.remote_rcxt, good.local_rcxt, 0);
+	expect_einval(ibv_wr_complete(ch.qpx), "fence of tid 0");
+	start(&ch, 0, 0);
 	nhcadv_wr_packet(ch.dv, &ch.peer, 0);
 	ibv_wr_set_sge(ch.qpx, sge.lkey, sge.addr, sge.length);
 	expect_einval(ibv_wr_complete(ch.qpx), "long packet");
