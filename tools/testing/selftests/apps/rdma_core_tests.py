@@ -5,17 +5,20 @@
     rdma_core_tests.py FOLDER --dev DEVICE --gid INDEX [-- MODULE...]
 
 Each module runs in a child process, which reports each test when it begins and ends. A test that crashes the
-interpreter, or does not end within 120 s, is an error, and the module continues with the next test. Output:
+interpreter, or does not end within 120 s, is an error, and the module continues with the next test. If a module cannot
+be imported, or the set-up of a class fails, its tests are errors, and the others run. Output:
 
     MODULE passed skipped failed errors
       skipped|failed|error TEST: why
 """
 
+import importlib
 import importlib.machinery
 import os
 import select
 import signal
 import sys
+import types
 import unittest
 
 TEST_SECONDS = 120
@@ -60,10 +63,27 @@ class Telling(unittest.TestResult):
 
 
 def load(folder):
-    """Loads the package `tests` as rdma-core's run_tests.py does, and lets it parse the options."""
+    """Loads the package `tests` as rdma-core's run_tests.py does, and lets it parse the options. In place of a module
+    that cannot be imported, package.__test_modules__ has a module with the attribute `failure`."""
+    real = importlib.import_module
+
+    def import_module(name, package=None):
+        try:
+            return real(name, package)
+        except Exception as error:  # pylint: disable=broad-except
+            if not name.startswith(".test_"):
+                raise
+            module = types.ModuleType(f"{package}{name}")
+            module.failure = f"{type(error).__name__}: {error}"
+            return module
+
     sys.path.insert(0, folder)
     loader = importlib.machinery.SourceFileLoader("tests", os.path.join(folder, "__init__.py"))
-    package = loader.load_module()
+    importlib.import_module = import_module
+    try:
+        package = loader.load_module()
+    finally:
+        importlib.import_module = real
     from args_parser import parser  # noqa: PLC0415 - it is in the folder
     parser.parse_args()
     return package
@@ -119,15 +139,21 @@ def run_child(tests):
 
 
 def run_module(tests):
+    """Returns {test id: (verdict, why)}, for each of the tests."""
     results = {}
     while tests:
+        ids = {test.id() for test in tests}
         new, died = run_child(tests)
-        results.update(new)
+        results.update((name, result) for name, result in new.items() if name in ids)
+        # If the set-up of a class or module fails or is skipped, unittest reports this as a test "setUpClass (...)",
+        # and does not begin the tests.
+        others = [(verdict, f"{name}: {why}") for name, (verdict, why) in new.items() if name not in ids]
         tests = [test for test in tests if test.id() not in results]
-        if tests and not died and not new:
-            # No test began: the child ended in the set-up of a class or module, without a report.
+        if not died:
             for test in tests:
-                results[test.id()] = ("error", "it did not run")
+                name = f"({type(test).__module__}.{type(test).__qualname__})"
+                mine = [other for other in others if name in other[1]]
+                results[test.id()] = (mine or others or [("error", "it did not run")])[0]
             break
     return results
 
@@ -143,7 +169,10 @@ def main():
         name = module.__name__.rpartition(".")[2]
         if wanted and name not in wanted:
             continue
-        results = run_module(list(tests_of(loader.loadTestsFromModule(module))))
+        if hasattr(module, "failure"):
+            results = {f"tests.{name}": ("error", module.failure)}
+        else:
+            results = run_module(list(tests_of(loader.loadTestsFromModule(module))))
         counts = {word: sum(1 for verdict, _ in results.values() if verdict == word)
                   for word in ("passed", "skipped", "failed", "error")}
         print(name, *counts.values())
