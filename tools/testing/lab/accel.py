@@ -15,7 +15,7 @@ ANSWER = paths.STATE / "accel.json"
 MARK = "lab: kvm works"
 
 
-def _qemu_version():
+def qemu_version():
     return subprocess.run(["qemu-system-x86_64", "--version"], capture_output=True, text=True,
                           check=True).stdout.splitlines()[0]
 
@@ -23,7 +23,7 @@ def _qemu_version():
 def choose(image):
     """True if KVM can boot a guest on this machine."""
     # The stored result is valid only for this kernel, this QEMU and this access to /dev/kvm.
-    here = {"kernel": platform.release(), "qemu": _qemu_version(),
+    here = {"kernel": platform.release(), "qemu": qemu_version(),
             "device": os.access("/dev/kvm", os.R_OK | os.W_OK)}
     with paths.lock("accel"):
         try:

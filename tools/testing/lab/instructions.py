@@ -6,21 +6,36 @@ modules are loaded."""
 
 import bisect
 import collections
+import re
 import subprocess
 
+import accel
 import paths
 
 SOURCE = paths.LAB / "instructions.c"
-PLUGIN = paths.STATE / "instructions.so"
+
+
+def _interface():
+    """The version of the plugin interface for the QEMU of this host: 1 before QEMU 9, 3 from QEMU 9.1 on."""
+    version = accel.qemu_version()
+    match = re.search(r"version (\d+)\.(\d+)", version)
+    if match and (int(match[1]), int(match[2])) < (9, 0):
+        return 1
+    if match and (int(match[1]), int(match[2])) > (9, 0):
+        return 3
+    raise RuntimeError(f"the plugin that counts instructions does not support this QEMU: {version}")
 
 
 def flags(node):
     """The QEMU options for a node. Compiles the plugin if it is missing or old."""
+    interface = _interface()
+    plugin = paths.STATE / f"instructions-{interface}.so"
     with paths.lock("instructions"):
-        if not PLUGIN.is_file() or PLUGIN.stat().st_mtime < SOURCE.stat().st_mtime:
+        if not plugin.is_file() or plugin.stat().st_mtime < SOURCE.stat().st_mtime:
             subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-Wno-unused-parameter", "-shared", "-fPIC",
-                            "-fvisibility=hidden", "-o", str(PLUGIN), str(SOURCE)], check=True)
-    return ["-plugin", f"{PLUGIN},out=profile.{node}"]
+                            f"-DPLUGIN_API={interface}", "-fvisibility=hidden", "-o", str(plugin), str(SOURCE)],
+                           check=True)
+    return ["-plugin", f"{plugin},out=profile.{node}"]
 
 
 def _symbols(text):
