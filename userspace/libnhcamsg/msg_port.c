@@ -524,8 +524,9 @@ static bool to_event(struct msg_port *port, const struct ibv_wc *wc, struct port
 	event->status = 0;
 	if (wc->status != IBV_WC_SUCCESS) {
 		/*
-		 * The work request came too late for its rCxt or was cancelled, or the channel is
-		 * in the error state.  Let the next pass check the channel.
+		 * The work request has failed, for example because it came too late for its rCxt,
+		 * was cancelled, or no longer fits the MTU (EMSGSIZE); or the channel is in the
+		 * error state.  Let the next pass check the channel.
 		 */
 		event->kind = PORT_POSTED;
 		event->status = wc->status == IBV_WC_LOC_LEN_ERR ? EMSGSIZE : EIO;

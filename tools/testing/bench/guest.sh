@@ -192,8 +192,8 @@ bench_tcp() {
 	if [ "$NODE" = 1 ]; then
 		$left iperf3 -s -1 > "$LIB_TMP/server" 2>&1 &
 		server=$!
-		# Wait up to 20 s until the server listens: on the instruction clock a guest's time advances fast
-		# while the guest waits for its disk.
+		# Wait up to 20 s of guest time until the server listens. With the instruction clock
+		# (Documentation/lab.rst), guest time runs fast while the guest waits for its disk.
 		for _ in $(seq 200); do
 			listening "$left" 5201 && break
 			sleep 0.1

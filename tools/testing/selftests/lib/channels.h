@@ -95,8 +95,8 @@ const struct nhcadv_frame *expect_frame(struct channel *c, uint64_t cookie, uint
 					const char *what);
 
 /*
- * Wait until the sum of the counters @one and @or_other, or @one if they are the same, has risen by
- * @by since @before.  The sum must not rise by more.
+ * Wait until the counters @one and @or_other together have risen by @by since @before.  If @or_other
+ * is @one, this counter counts once.  The sum must not rise by more.
  */
 void wait_count(struct channel *c, const struct nhcadv_channel_info *before,
 		enum nhcadv_channel_counter one, enum nhcadv_channel_counter or_other, uint64_t by,

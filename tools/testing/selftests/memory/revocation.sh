@@ -42,8 +42,9 @@ keys() {
 }
 
 # as_many: run about nine tenths of MANY invalidations; the part for type 2A below runs the others. Most messages have
-# only two packets, because a round lasts as long as its messages. A SEND with Invalidate rarely meets a READ in
-# progress, because it follows the READ's responses: run only 160 such invalidations.
+# only two packets, because a round lasts as long as its messages. The responder executes a SEND with Invalidate after it
+# has answered the READs before it, so the invalidation rarely comes in the middle of a READ. More than 160 such
+# invalidations would test little more.
 as_many() {
 	local mode
 	keys -x -m type1 -n 32 -q 4 -B
