@@ -357,7 +357,10 @@ static void wr_read_frames(struct nhcadv_qp_ex *dv, const struct nhcadv_peer *pe
 
 	if (!wr)
 		return;
-	/* If the kernel chooses the segment, only the whole read is a whole number of packets. */
+	/*
+	 * A part is a whole number of packets.  If the kernel chooses the segment, the program
+	 * cannot know where packets end, so it can only request the whole read.
+	 */
 	if (length != transfer->total &&
 	    (!length || length > transfer->total || !transfer->segment ||
 	     length % transfer->segment))

@@ -319,14 +319,15 @@ int nhcadv_msg_move(struct nhcadv_msg_ep *ep, struct nhcadv_msg_peer *from, uint
 int nhcadv_msg_allow_target(struct nhcadv_msg_ep *ep, const void *bytes, size_t size);
 
 /**
- * nhcadv_msg_revoke_target - revoke nhcadv_msg_allow_target()
+ * nhcadv_msg_revoke_target - withdraw what nhcadv_msg_allow_target() has allowed
  * @ep: the endpoint
  * @bytes: address of the target
  * @size: length of the address
  * Return: 0 (the endpoint sends no bytes of moves to the target any more), ENOENT (the target is
  * not allowed), EINVAL (malformed address), EPROTONOSUPPORT (the address has another version of the
- * protocol), or an errno of ibv_destroy_qp() (a channel that has not revoked the target was not
- * closed, and may still send; the next poll tries again).
+ * protocol), or an errno of ibv_destroy_qp(): the kernel has not revoked the target for a channel,
+ * and the library could not close this channel.  The channel may still send; the next poll tries
+ * again to close it.
  */
 int nhcadv_msg_revoke_target(struct nhcadv_msg_ep *ep, const void *bytes, size_t size);
 

@@ -159,8 +159,8 @@ bool nhca_steer_fits(const struct nhca_steer_rule *rule, const struct nhca_steer
  * functions of an adapter with an embedded switch. If one of these rules does not copy, a unicast
  * frame is not sent to the wire. All other frames are sent to the wire.
  * Context: BH disabled, RCU read side; not in a live section.
- * Return: as nhca_xmit(); -ENETDOWN also after nhca_steer_stop(); -EMSGSIZE if a frame without a
- * VLAN tag is longer than the MTU.
+ * Return: as nhca_xmit(); -ENETDOWN also after nhca_steer_stop(); -EMSGSIZE if the payload of a
+ * frame without a VLAN tag is longer than the MTU.
  */
 int nhca_frame_send(struct nhca_dev *dev, const struct nhca_who *who, struct nhca_flow *flow,
 		    struct nhca_iter *it, u32 len, struct nhca_fault *fault);

@@ -468,8 +468,8 @@ int nhca_rcxt_begin_again(struct nhca_rcxt *rc, u32 tid, u32 total, u32 segment)
 	case NHCA_RCXT_WAITING:
 		rc->state = NHCA_RCXT_SENDING;
 		/*
-		 * for a half-send write as well: the packets of its work requests refer to no
-		 * pages, but packets that are retransmitted from job memory may
+		 * Set for a half-send write too: the packets of its work requests are copies, but
+		 * packets that are retransmitted from job memory may refer to pages.
 		 */
 		rc->wrote = true;
 		return 0;

@@ -101,7 +101,10 @@ static u8 owner(const struct direct_fixture *d, const struct nhca_arr *arr)
 	return arr->pmb == NHCA_PMB_NONE ? NHCA_PMB_POOL : d->pool->pmbs[arr->pmb].owner;
 }
 
-/* Release PMBs, as a worker does around nhca_live_wait(). Return: number of free PMBs. */
+/*
+ * Release PMBs as a worker does. The worker calls nhca_live_wait() between the two steps; here no
+ * live section runs. Return: number of free PMBs.
+ */
 static u32 reclaim(struct nhca_direct_pool *pool, u32 n)
 {
 	u64 epoch = nhca_direct_pool_release(pool, n);
