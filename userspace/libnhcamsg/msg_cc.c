@@ -7,9 +7,10 @@
  * incomplete read or move has taken so far, if this time exceeds the smoothed time.  Each probe has
  * a different number, so that its answer is not taken for the answer to another probe.
  *
- * Reordering: msg_cc.extent is the recent maximum of the time by which a transfer arrived after
- * one that was sent later.  A transfer is considered lost if it is later than 1.25 times this
- * maximum, and later than a quarter of the smoothed round trip time: see msg_cc_reordering().
+ * Reordering: a transfer may arrive after one that was sent later.  msg_cc.extent is the recent
+ * maximum of the time between these two arrivals.  A transfer is considered lost if it is later
+ * than 1.25 times this maximum, and later than a quarter of the smoothed round trip time: see
+ * msg_cc_reordering().
  *
  * Congestion window: The window limits the bytes in flight.  It starts in slow start, and grows
  * only while it limits the sender.  If more than one packet in eight is lost, the window shrinks by

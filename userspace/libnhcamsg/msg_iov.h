@@ -25,7 +25,7 @@ struct msg_route;
 struct msg_iov *msg_iov_new(const struct iovec *iov, uint32_t count, uint64_t *length);
 
 /**
- * msg_iov_post - post one packet of the transfer of a lane; the work request has a copy of its bytes
+ * msg_iov_post - post one packet of a lane's transfer; the work request has a copy of its bytes
  * @route:  the route
  * @lane:   the lane, whose operation has buffers
  * @name:   msg_name() of the work request

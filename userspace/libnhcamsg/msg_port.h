@@ -63,7 +63,7 @@ struct msg_fifo {
  * @info.key: key
  * @info.qpn: QP number
  * @info.segment: current maximum payload of a packet of a transfer, in bytes
- * @announced: the segment that grants last reported to peers
+ * @announced: @info.segment in the latest grants to peers
  * @gid:     GID of the device
  * @open:    the channel exists
  * @broken:  the channel has failed: close it and open another one

@@ -198,9 +198,9 @@ static void overtaken(struct msg_route *route, const struct msg_lane *by, uint64
 }
 
 /*
- * A work request of the transfer failed, because its packets are too long for the MTU or the
- * kernel had no memory.  It has sent no packet with this tid.  But if the transfer was started again,
- * packets with a lower tid may still be in the network, so the transfer must be abandoned.
+ * A work request of the transfer failed, because its packets are too long for the MTU or the kernel
+ * had no memory.  It has sent no packet.  But if the transfer was started again, packets with a
+ * lower tid may still be in the network, so the transfer must be abandoned.
  */
 static void not_begun(struct msg_route *route, struct msg_lane *lane)
 {

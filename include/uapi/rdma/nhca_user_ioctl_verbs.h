@@ -41,7 +41,7 @@ struct nhca_channel_modify {
 
 /* Bytes of headers that packets of an accumulate have in addition to those of a write */
 #define NHCA_ACCUMULATE_HEADER		4
-/* Maximum number of work requests of a channel with NHCA_RCXT_WR_ORDERED that wait */
+/* Maximum number of ordered accumulates of a channel that wait for earlier ones */
 #define NHCA_MAX_ORDERED		4
 
 /**

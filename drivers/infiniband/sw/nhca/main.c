@@ -159,8 +159,8 @@ static void nhca_report_port_event(struct ib_device *ibdev, struct net_device *n
 
 /*
  * NETDEV_CHANGEUPPER.  If the netdev joins a bond, team or bridge, this master receives the packets
- * of the netdev, so the nhca device goes down.  If the netdev leaves the master, the nhca device
- * comes up again.
+ * of the netdev, so the nhca device goes down.  If the netdev leaves the master, the nhca device is
+ * up again when the netdev is up: bonds and teams set the netdev down.
  */
 static void nhca_upper_changed(struct nhca_dev *dev,
 			       const struct netdev_notifier_changeupper_info *info)
@@ -174,7 +174,7 @@ static void nhca_upper_changed(struct nhca_dev *dev,
 		netdev_warn(dev->netdev, "is now a port of %s, which receives the packets of this netdev, so the nhca device %s is down: add an nhca device to %s instead (Open vSwitch: to the bridge's internal port that has the IP address)\n",
 			    upper, name, upper);
 	else
-		netdev_info(dev->netdev, "is no longer a port of %s: the nhca device %s receives packets again\n",
+		netdev_info(dev->netdev, "is no longer a port of %s: the nhca device %s receives packets again when this netdev is up\n",
 			    upper, name);
 	nhca_port_update(dev);
 }

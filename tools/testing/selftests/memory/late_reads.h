@@ -20,7 +20,8 @@
 #define SHORTEST	257
 #define COPIED		4096	/* the driver copies RC messages of up to this length */
 #define SLOT		(LONGEST + 8192)	/* a message may begin anywhere in its first page */
-#define POISON		0x80			/* with the ending added; posted bytes are lower */
+/* An overwritten byte is POISON + enum ending.  Bytes of posted messages are less than POISON. */
+#define POISON		0x80
 #define POISON_RUN	32			/* equal bytes; no header has such a run */
 #define TOP_BITS	0x8080808080808080ULL
 #define FRAME_ROOM	(72 * 1024)

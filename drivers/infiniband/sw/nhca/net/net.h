@@ -388,8 +388,8 @@ struct nhca_alike {
  *         link-local address, @iif is the interface that has the address
  * @hdr:   the IP header of the skb, for the GRH of UD; in a batch, it has the length of the whole
  *         batch, and the IPv4 identification of the first packet
- * @id:    how much the packet's IPv4 identification exceeds that of @hdr, if the packet was accepted
- *         by its ICRC, as datagrams are
+ * @id:    difference of the packet's IPv4 identification and that of @hdr; only if the packet was
+ *         accepted by its ICRC, as datagrams are
  */
 struct nhca_ip {
 	struct nhca_net *nn;

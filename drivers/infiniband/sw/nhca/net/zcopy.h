@@ -2,11 +2,11 @@
 /*
  * Zero-copy references: they count the packets that refer to pages of a consumer.
  *
- * A reference is a ubuf_info, as for MSG_ZEROCOPY. The stack increments the count of the ubuf_info
- * when it clones or segments an skb, and decrements the count when the fragments of an skb are
- * freed or were copied. The skb's destructor does not show that the pages are released, because the
- * stack may call the destructor earlier (skb_orphan()). memory/pageref.h has the queues of
- * references, and the waits for references.
+ * A reference is a ubuf_info, as for MSG_ZEROCOPY. Clones of an skb share one count. The stack
+ * increments the count when it copies the shared info of an skb (pskb_copy()) or segments the
+ * skb, and decrements it when the fragments are freed or were copied. The skb's destructor does
+ * not show that the pages are released, because the stack may call the destructor earlier
+ * (skb_orphan()). memory/pageref.h has the queues of references, and the waits for references.
  *
  * These operations wait until references are released: completions of send requests; completions,
  * cancels and flushes of channel writes; reset and destruction of QPs; destruction of channels,

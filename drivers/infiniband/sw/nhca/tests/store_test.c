@@ -536,8 +536,9 @@ static void arr_queue_test(struct kunit *test)
 }
 
 /*
- * Owners that were destroyed have left blocks that they never used. An owner that waits gets these
- * blocks, even if the pool has only as many ARRs as PMBs.
+ * Requesters that were destroyed have left blocks that they never used. A requester that waits gets
+ * these blocks. This holds even if the pool has only as many ARRs as PMBs: then these blocks occupy
+ * all ARRs.
  */
 static void dead_blocks_test(struct kunit *test)
 {

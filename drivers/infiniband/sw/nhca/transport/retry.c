@@ -174,7 +174,10 @@ static void nhca_sq_timed_out(struct nhca_qp *qp)
 	lockdep_assert_held(&sq->lock);
 	if (!nhca_sq_outstanding(sq))
 		return;
-	/* nhca_sq_held() counts wakes since its last call, so call it only after a timeout */
+	/*
+	 * nhca_sq_held() tests for wakes since its last call.  A call before the timeout would
+	 * hide the wakes before it from the next call.
+	 */
 	if (!nhca_rtx_is_early(rtx, jiffies)) {
 		held = nhca_sq_held(qp);
 		step = nhca_rtx_expire(rtx, jiffies, held, true);
