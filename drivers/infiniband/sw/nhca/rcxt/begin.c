@@ -45,6 +45,7 @@ int nhca_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id, struct nh
 	const struct nhca_rcxt_wr *wr = &ch->wqe->rcxt[0];
 	struct nhca_rcxt_pool *pool = &ch->rd->pool;
 	u64 cookie = ch->wqe->wr_id;
+	struct nhca_rcxt_id target;
 	struct mem_cgroup *old;
 	struct nhca_rcxt *rc;
 	int err;
@@ -66,8 +67,10 @@ int nhca_begin(struct nhca_channel *ch, const struct nhca_rcxt_id *id, struct nh
 	else
 		err = nhca_rcxt_begin_part(pool, rc, wr->tid, wr->total, wr->segment, wr->notify,
 					   cookie, nhca_zcopy_seq(ch->flow));
-	if (!err && wr->flags & NHCA_RCXT_WR_ORDERED)
-		rc->ordered = true;
+	if (!err && wr->flags & NHCA_RCXT_WR_ORDERED) {
+		target = nhca_rcxt_id_of(ch->wqe->chan.remote_rcxt);
+		nhca_rcxt_set_ordered(rc, &target);
+	}
 	if (rc)
 		nhca_rcxt_want(rc, err);
 	nhca_begin_unlock(ch, id);

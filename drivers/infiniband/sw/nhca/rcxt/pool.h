@@ -128,7 +128,8 @@ enum nhca_rcxt_state {
  * @bits:    READING, RECEIVING: bit i is set if packet i has arrived; at most NHCA_RCXT_FEW packets
  * @map:     bitmap as @bits, for more packets, at most NHCA_RCXT_MAX_PACKETS; allocated when the
  *           transfer begins, freed when it ends or is replaced (tid.c); owned by the rCxt
- * @target:  MOVING: rCxt of the target, which sends the notice
+ * @target:  MOVING, and ordered accumulate without a notice: rCxt of the target, which sends the
+ *           notice
  * @parts:   FORWARDING; half-receive read: ANSWERING: number of requests whose packets are not all
  *           sent, at most NHCA_RCXT_PARTS
  * @noticed_by: write, third-party transfer: QPN of the channel that sent the notice; valid if
@@ -193,6 +194,11 @@ struct nhca_rcxt {
 };
 
 static_assert(sizeof(struct nhca_rcxt) <= 64);
+
+static inline bool nhca_rcxt_id_equal(const struct nhca_rcxt_id *a, const struct nhca_rcxt_id *b)
+{
+	return a->index == b->index && a->key == b->key;
+}
 
 /**
  * struct nhca_rcxt_pool - the rCxts of a device

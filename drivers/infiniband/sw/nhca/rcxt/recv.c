@@ -486,7 +486,7 @@ static void recv_status(struct nhca_channel *ch, struct nhca_rx *rx)
 	lookup = nhca_rcxt_find(&ch->rd->pool, ch->qpn, &x->rcxt, &rc);
 	if (!lookup && nhca_notice_early(ch, rc, x))
 		verdict = NHCA_RCXT_BUSY;
-	if (!lookup && !verdict && x->status == NHCA_RX_ST_DONE && nhca_rcxt_in_order(rc, x->tid)) {
+	if (!lookup && !verdict && nhca_rcxt_status_in_order(rc, x)) {
 		ordered = true;
 		rc->ordered = false;
 	}

@@ -317,7 +317,7 @@ static enum nhca_rcxt_verdict notice_moved(struct nhca_rcxt *rc, const struct nh
 	if (!(x->notify & NHCA_RX_NOTIFY_THIRD))
 		return NHCA_RCXT_UNSOLICITED;
 	if (!nhca_rcxt_sizes_agree(rc, x->total, x->segment) ||
-	    x->src_rcxt.index != rc->target.index || x->src_rcxt.key != rc->target.key)
+	    !nhca_rcxt_id_equal(&rc->target, &x->src_rcxt))
 		return NHCA_RCXT_MISMATCH;
 	rc->noticed = true;
 	rc->noticed_by = x->src_channel;
@@ -355,6 +355,8 @@ enum nhca_rcxt_verdict nhca_rcxt_notice(struct nhca_rcxt *rc, const struct nhca_
 		return NHCA_RCXT_MISMATCH;
 	if (rc->noticed)
 		return NHCA_RCXT_DUPLICATE;
+	if (rc->ordered && !nhca_rcxt_id_equal(&rc->target, &x->src_rcxt))
+		return NHCA_RCXT_MISMATCH;
 	rc->noticed = true;
 	/* a half-receive read has rc->parts in the place of rc->noticed_by */
 	if (wanted == NHCA_RX_NOTIFY_INITIATOR)

@@ -545,6 +545,36 @@ static inline bool nhca_rcxt_in_order(const struct nhca_rcxt *rc, u32 tid)
 }
 
 /**
+ * nhca_rcxt_set_ordered - record that the write that has begun is an ordered accumulate
+ * @rc:     the rCxt; nhca_rcxt_begin_write() has returned 0
+ * @target: rCxt of the peer, which sends the notice and statuses
+ * Context: the channel's turn, rCxt's lock.
+ */
+static inline void nhca_rcxt_set_ordered(struct nhca_rcxt *rc, const struct nhca_rcxt_id *target)
+{
+	rc->ordered = true;
+	rc->target = *target;
+}
+
+/**
+ * nhca_rcxt_status_in_order - check whether a status ends the wait for an ordered accumulate
+ * @rc: the rCxt that the status names
+ * @x:  RXETH of the status
+ *
+ * Another member of the job may know this rCxt, but not the key of the rCxt that the accumulate has
+ * named.
+ * Context: any, rCxt's lock.
+ * Return: true if the status says that the ordered accumulate in progress is complete, has its
+ * sizes, and is from the rCxt that the accumulate has named.
+ */
+static inline bool nhca_rcxt_status_in_order(const struct nhca_rcxt *rc, const struct nhca_rxeth *x)
+{
+	return x->status == NHCA_RX_ST_DONE && nhca_rcxt_in_order(rc, x->tid) &&
+	       rc->total == x->total && rc->segment == x->segment &&
+	       nhca_rcxt_id_equal(&rc->target, &x->src_rcxt);
+}
+
+/**
  * nhca_rcxt_await - let a work request of the channel wait until no CPU copies payload for an rCxt
  * @rc: the rCxt.  If a CPU copies, @rc->awaited is set until nhca_rcxt_awaited() returns true
  *

@@ -114,6 +114,57 @@ static void order_status(struct kunit *test)
 	one_more(test, 2);
 }
 
+/* Let the peer receive a packet whose value at @p is wrong. */
+#define rx_wrong(test, pk, p) do {		\
+	(p) += 4;				\
+	pair_rx(test, pk);			\
+	(p) -= 4;				\
+} while (0)
+
+/*
+ * A status or notice ends the wait only if its sizes are those of the accumulate, and if it is from
+ * the rCxt that the accumulate has named: another member of the job does not know this rCxt's key.
+ */
+static void order_forged(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct chan *a = p->end[0].chan;
+	struct pair_packet *notice, *pk;
+	struct nhca_send_wqe *wqe;
+
+	set_words(a->end, 1, 1);
+	ordered(a, 0, 1);
+	ordered(a, 1, 1);
+	pair_deliver(test);
+	notice = pair_first(test, NHCA_RX_NOTICE);
+	wqe = chan_wqe(a, NHCA_WR_CH_PROBE);
+	wqe->flags = 0;
+	wqe->rcxt[0].total = 8;
+	chan_bell(a);
+	list_move_tail(&notice->list, &p->wire);
+	pair_first(test, NHCA_RX_PROBE);
+	pair_deliver(test);
+	pk = list_last_entry(&p->wire, struct pair_packet, list);
+	KUNIT_ASSERT_EQ(test, pk->hdr.opcode, NHCA_RX_STATUS);
+	KUNIT_ASSERT_EQ(test, pk->hdr.rx.status, NHCA_RX_ST_DONE);
+
+	rx_wrong(test, pk, pk->hdr.rx.total);
+	rx_wrong(test, pk, pk->hdr.rx.segment);
+	rx_wrong(test, pk, pk->hdr.rx.src_rcxt.index);
+	rx_wrong(test, pk, pk->hdr.rx.src_rcxt.key);
+	KUNIT_EXPECT_EQ(test, pair_count(test, NHCA_RX_ACCUMULATE), 0);
+	rx_wrong(test, notice, notice->hdr.rx.total);
+	rx_wrong(test, notice, notice->hdr.rx.segment);
+	rx_wrong(test, notice, notice->hdr.rx.src_rcxt.index);
+	rx_wrong(test, notice, notice->hdr.rx.src_rcxt.key);
+	KUNIT_EXPECT_EQ(test, chan_count(a, NHCA_CH_DROP_MISMATCH), 4);
+	KUNIT_EXPECT_EQ(test, pair_count(test, NHCA_RX_ACCUMULATE), 0);
+
+	pair_drop(notice);
+	pair_deliver(test);
+	one_more(test, 2);
+}
+
 /*
  * A cancel of the accumulate in progress ends the wait, even if the accumulate that waits is for
  * the same rCxt.
@@ -266,6 +317,7 @@ static struct kunit_case order_cases[] = {
 	KUNIT_CASE(order_begins),
 	KUNIT_CASE(order_retransmit),
 	KUNIT_CASE(order_status),
+	KUNIT_CASE(order_forged),
 	KUNIT_CASE(order_cancel),
 	KUNIT_CASE(order_release),
 	KUNIT_CASE(order_replaced),
