@@ -242,14 +242,18 @@ static const struct nhca_sending *fetch_behind(const struct nhca_channel *ch,
 
 /*
  * Put the work request in ch->wqe on ch->waiting, so that later work requests pass it.
- * Return: NHCA_FETCHED_DONE: the work request was put on the list; NHCA_FETCHED_NONE: it stays
- * where it is, because it is on the list already, or because the list or ch->writes has no room.
+ * @behind: an ordered accumulate, which waits for an earlier one
+ * Return: NHCA_FETCHED_DONE: the work request was put on the list, or ended by nhca_ordered_full();
+ * NHCA_FETCHED_NONE: it stays where it is, because it is on the list already, or because the list
+ * or ch->writes has no room.
  */
-static enum nhca_fetched fetch_wait(struct nhca_channel *ch)
+static enum nhca_fetched fetch_wait(struct nhca_channel *ch, bool behind)
 {
 	const struct nhca_send_wqe *wqe = ch->wqe;
 	struct nhca_sending *s;
 
+	if (nhca_ordered_full(ch))
+		return fetch_end(ch, IB_WC_LOC_QP_OP_ERR, -EBUSY);
 	if (ch->retry || ch->num_waiting == NHCA_CH_WAITING)
 		return NHCA_FETCHED_NONE;
 	s = list_first_entry_or_null(&ch->free, struct nhca_sending, list);
@@ -264,6 +268,7 @@ static enum nhca_fetched fetch_wait(struct nhca_channel *ch)
 		.zcopy = ch->cancel_zcopy,
 		.ordered = wqe->opcode == NHCA_WR_CH_ACCUMULATE &&
 			   wqe->rcxt[0].flags & NHCA_RCXT_WR_ORDERED,
+		.behind = behind,
 		.qpn = wqe->chan.remote_qpn,
 		.rx.key = lower_32_bits(wqe->chan.remote_key),
 		.rx.tid = wqe->rcxt[0].tid,
@@ -277,20 +282,15 @@ static enum nhca_fetched fetch_wait(struct nhca_channel *ch)
 }
 
 /* Let the ordered accumulate in ch->wqe wait, because nhca_ordered_may() has returned NULL. */
-static enum nhca_fetched fetch_in_order(struct nhca_channel *ch)
+static enum nhca_fetched fetch_in_order(struct nhca_channel *ch, const struct nhca_rcxt_id *id)
 {
-	enum nhca_fetched done;
-
-	if (ch->retry) {
-		ch->retry->behind = true;
-		return NHCA_FETCHED_NONE;
-	}
-	if (nhca_ordered_waiting(ch) >= NHCA_MAX_ORDERED)
-		return fetch_end(ch, IB_WC_LOC_QP_OP_ERR, -EBUSY);
-	done = fetch_wait(ch);
-	if (done != NHCA_FETCHED_NONE)
-		list_last_entry(&ch->waiting, struct nhca_sending, list)->behind = true;
-	return done;
+	if (!ch->retry)
+		return fetch_wait(ch, true);
+	/* if the accumulate has waited for its rCxt, let peers use the rCxt meanwhile */
+	if (!ch->retry->behind)
+		nhca_begin_failed(ch, id);
+	ch->retry->behind = true;
+	return NHCA_FETCHED_NONE;
 }
 
 /* End or defer the work request in ch->wqe, because the rCxt has refused it with @err. */
@@ -304,7 +304,7 @@ static enum nhca_fetched fetch_late(struct nhca_channel *ch, int err)
 		 * the rCxt, or with a kick: pages were released, or (-EAGAIN) no CPU copies payload
 		 * any more.  Until then, peers begin no transfer on the rCxt (nhca_rcxt_want()).
 		 */
-		return fetch_wait(ch);
+		return fetch_wait(ch, false);
 	case -EALREADY:
 		/* the transfer is complete: there is nothing to retransmit or cancel */
 		return fetch_end(ch, IB_WC_SUCCESS, err);
@@ -327,7 +327,7 @@ static enum nhca_fetched fetch_write(struct nhca_channel *ch, struct nhca_av *av
 	if (wr->flags & NHCA_RCXT_WR_ORDERED) {
 		o = nhca_ordered_may(ch);
 		if (!o)
-			return fetch_in_order(ch);
+			return fetch_in_order(ch, id);
 		if (ch->retry)
 			ch->retry->behind = false;
 	}
@@ -511,7 +511,7 @@ static enum nhca_fetched fetch_cancel(struct nhca_channel *ch, const struct nhca
 	}
 	/* the end of the copies or the next release kicks the channel, which then tries again */
 	if (nhca_cancel_copying(ch, id) || !nhca_cancel_released(ch))
-		return fetch_wait(ch);
+		return fetch_wait(ch, false);
 	nhca_cancel_end(ch);
 	return fetch_end(ch, IB_WC_SUCCESS, 0);
 }
@@ -564,7 +564,7 @@ static enum nhca_fetched fetch_execute(struct nhca_channel *ch)
 		return fetch_end(ch, IB_WC_LOC_QP_OP_ERR, -EBUSY);
 	/* @before must begin first; a cancel waits in ch->waiting, so that others pass it */
 	if (before)
-		return wqe->opcode == NHCA_WR_CH_CANCEL ? fetch_wait(ch) : NHCA_FETCHED_NONE;
+		return wqe->opcode == NHCA_WR_CH_CANCEL ? fetch_wait(ch, false) : NHCA_FETCHED_NONE;
 	if (wqe->opcode == NHCA_WR_CH_CANCEL)
 		return fetch_cancel(ch, &id);
 	av = fetch_av(ch);

@@ -72,12 +72,15 @@ bool nhca_ordered_unbegun(const struct nhca_channel *ch, const struct nhca_rcxt_
 	return false;
 }
 
-u32 nhca_ordered_waiting(const struct nhca_channel *ch)
+bool nhca_ordered_full(const struct nhca_channel *ch)
 {
 	const struct nhca_sending *s;
 	u32 n = 0;
 
+	if (ch->retry || ch->wqe->opcode != NHCA_WR_CH_ACCUMULATE ||
+	    !(ch->wqe->rcxt[0].flags & NHCA_RCXT_WR_ORDERED))
+		return false;
 	list_for_each_entry(s, &ch->waiting, list)
 		n += s->ordered;
-	return n;
+	return n >= NHCA_MAX_ORDERED;
 }

@@ -45,11 +45,15 @@ void nhca_ordered_set(struct nhca_channel *ch, struct nhca_ordered *o);
 bool nhca_ordered_unbegun(const struct nhca_channel *ch, const struct nhca_rcxt_id *id);
 
 /**
- * nhca_ordered_waiting - count the ordered accumulates that wait
+ * nhca_ordered_full - check whether ch->wqe is an ordered accumulate that may not wait
  * @ch: the channel
+ *
+ * An ordered accumulate may wait for an earlier one as long as a peer likes.  So such work requests
+ * must leave room in nhca_channel.waiting, for the retransmissions and cancels that end the wait.
  * Context: the channel's turn.
- * Return: their number.
+ * Return: true if the work request is an ordered accumulate that does not wait yet, and
+ * NHCA_MAX_ORDERED ordered accumulates wait, whatever for.
  */
-u32 nhca_ordered_waiting(const struct nhca_channel *ch);
+bool nhca_ordered_full(const struct nhca_channel *ch);
 
 #endif /* NHCA_RCXT_ORDERED_H */

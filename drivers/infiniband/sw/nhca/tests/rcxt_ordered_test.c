@@ -295,6 +295,93 @@ static void order_limit(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, list_empty(&p->wire));
 }
 
+/* Post an ordered accumulate of one word on rCxt @id to a channel that does not exist. */
+static void ordered_to(struct chan *a, u64 id, u32 qpn)
+{
+	struct nhca_rcxt_wr *wr = acc(a, SUM, U64, 1, 8, 0);
+	struct nhca_send_wqe *wqe = container_of(wr, struct nhca_send_wqe, rcxt[0]);
+
+	wqe->chan.local_rcxt = id;
+	wqe->chan.remote_qpn = qpn;
+	wr->flags = NHCA_RCXT_WR_ORDERED;
+	chan_bell(a);
+}
+
+static struct nhca_rcxt *rcxt_of(struct chan *a, u64 id)
+{
+	return &a->ch->rd->pool.rcxts[NHCA_RCXT_INDEX(id)];
+}
+
+/* Another CPU has copied payload for rCxt @id: the accumulates that wait for this are fetched. */
+static void end_copy(struct chan *a, u64 id)
+{
+	rcxt_of(a, id)->copies = 0;
+	rcxt_of(a, id)->awaited = false;
+	local_bh_disable();
+	nhca_channel_doorbell(a->ch);
+	local_bh_enable();
+}
+
+/*
+ * The limit includes ordered accumulates that wait for their rCxts, to whatever peers.  So a
+ * retransmission that has to wait always has room.
+ */
+static void order_limit_rcxts(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct chan *a = p->end[0].chan;
+	u64 ids[2 * CHAN_IDS];
+	struct nhca_cqe cqe;
+	u32 i;
+
+	KUNIT_ASSERT_EQ(test, nhca_channel_acquire(a->ch, ids, ARRAY_SIZE(ids)), 0);
+	for (i = 0; i < NHCA_MAX_ORDERED + 1; i++) {
+		rcxt_of(a, ids[i])->copies = 1;
+		ordered_to(a, ids[i], 0x2000 + i);
+	}
+	cqe = chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_LOC_QP_OP_ERR);
+	KUNIT_EXPECT_EQ(test, cqe.vendor_err, EBUSY);
+	KUNIT_EXPECT_EQ(test, cqe.wr_id, chan_wr_id(NHCA_MAX_ORDERED));
+	KUNIT_EXPECT_FALSE(test, rcxt_of(a, ids[NHCA_MAX_ORDERED])->wanted);
+	KUNIT_EXPECT_EQ(test, a->ch->num_waiting, NHCA_MAX_ORDERED);
+	for (i = 0; i < NHCA_MAX_ORDERED + 1; i++)
+		end_copy(a, ids[i]);
+	KUNIT_EXPECT_EQ(test, pair_count(test, NHCA_RX_ACCUMULATE), NHCA_MAX_ORDERED);
+	KUNIT_EXPECT_EQ(test, a->ch->num_waiting, 0);
+}
+
+/*
+ * An accumulate that has waited for its rCxt, and then waits for other accumulates, lets peers use
+ * the rCxt meanwhile.
+ */
+static void order_unwanted(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct chan *a = p->end[0].chan;
+	u64 ids[NHCA_CH_ORDERED + 1];
+	struct nhca_send_wqe *wqe;
+	u32 i;
+
+	KUNIT_ASSERT_EQ(test, nhca_channel_acquire(a->ch, ids, ARRAY_SIZE(ids)), 0);
+	for (i = 0; i < NHCA_CH_ORDERED - 1; i++)
+		ordered_to(a, ids[i], 0x2000 + i);
+	rcxt_of(a, ids[i])->copies = 1;
+	ordered_to(a, ids[i], 0x2000 + i);
+	KUNIT_EXPECT_TRUE(test, rcxt_of(a, ids[i])->wanted);
+	ordered_to(a, ids[i + 1], 0x2000 + i + 1);
+	KUNIT_EXPECT_EQ(test, pair_count(test, NHCA_RX_ACCUMULATE), NHCA_CH_ORDERED);
+	/* now NHCA_CH_ORDERED are in progress */
+	end_copy(a, ids[i]);
+	KUNIT_EXPECT_FALSE(test, rcxt_of(a, ids[i])->wanted);
+	KUNIT_EXPECT_EQ(test, pair_count(test, NHCA_RX_ACCUMULATE), NHCA_CH_ORDERED);
+
+	wqe = chan_wqe(a, NHCA_WR_CH_CANCEL);
+	wqe->flags = 0;
+	wqe->chan.local_rcxt = ids[0];
+	chan_bell(a);
+	KUNIT_EXPECT_EQ(test, pair_count(test, NHCA_RX_ACCUMULATE), NHCA_CH_ORDERED + 1);
+}
+
 /* In the error state, ordered accumulates that wait are flushed. */
 static void order_flush(struct kunit *test)
 {
@@ -323,6 +410,8 @@ static struct kunit_case order_cases[] = {
 	KUNIT_CASE(order_replaced),
 	KUNIT_CASE(order_peers),
 	KUNIT_CASE(order_limit),
+	KUNIT_CASE(order_limit_rcxts),
+	KUNIT_CASE(order_unwanted),
 	KUNIT_CASE(order_flush),
 	{}
 };
