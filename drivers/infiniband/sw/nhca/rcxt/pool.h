@@ -122,7 +122,7 @@ enum nhca_rcxt_state {
  * @pvo:     READING, RECEIVING: destination of the transfer's first byte; FORWARDING, FORWARDED;
  *           half-receive read: ANSWERING, ANSWERED: source of the transfer's first byte
  * @asked:   half-receive read: READING: number of the latest request (nhca_rxeth.number)
- * @digest:  MOVING: nhca_third_digest() of the request
+ * @digest:  MOVING: nhca_third_digest() of the latest request
  * @noticed_next: RELEASING: index of the next rCxt in nhca_channel.noticed
  * @noticed_prev: RELEASING: index of the previous rCxt in nhca_channel.noticed
  * @bits:    READING, RECEIVING: bit i is set if packet i has arrived; at most NHCA_RCXT_FEW packets

@@ -20,6 +20,9 @@ u64 nhca_third_digest(const struct nhca_channel *ch, const struct nhca_rxeth *x,
 		u8 gid[NHCA_RX_GID_LEN];
 		u32 channel, key;
 		struct nhca_rcxt_id rcxt, source;
+		/* the following differ between the requests of a transfer, except @cookie */
+		u64 cookie;
+		u32 offset, part, notify, zero;
 	} __aligned(SIPHASH_ALIGNMENT) all = {
 		.pvo = x->pvo,
 		.reply_pvo = x->reply_pvo,
@@ -27,11 +30,18 @@ u64 nhca_third_digest(const struct nhca_channel *ch, const struct nhca_rxeth *x,
 		.key = x->target_key,
 		.rcxt = x->target_rcxt,
 		.source = mirrored ? x->src_rcxt : x->rcxt,
+		.cookie = x->cookie,
+		.offset = x->offset,
+		.part = x->part,
+		.notify = x->notify,
 	};
+	const siphash_key_t *secret = &ch->rd->tokens.secret;
+	u64 same;
 
-	static_assert(sizeof(all) == 2 * sizeof(u64) + NHCA_RX_GID_LEN + 6 * sizeof(u32));
+	static_assert(sizeof(all) == 3 * sizeof(u64) + NHCA_RX_GID_LEN + 10 * sizeof(u32));
 	memcpy(all.gid, x->gid, sizeof(all.gid));
-	return siphash(&all, sizeof(all), &ch->rd->tokens.secret);
+	same = siphash(&all, offsetof(typeof(all), cookie), secret);
+	return same << 32 | lower_32_bits(siphash(&all, sizeof(all), secret));
 }
 
 int nhca_third_target(const struct nhca_channel *ch, const struct nhca_av *source,

@@ -13,14 +13,15 @@
 #include "engine.h"
 
 /**
- * nhca_third_digest - compute a keyed hash of the constant fields of a third-party request
+ * nhca_third_digest - compute keyed hashes of the fields of a third-party request
  * @ch: the manager's channel
  * @x:  RXETH of a request or of a challenge
  * @mirrored: true: @x is that of a challenge, which has source and destination exchanged
  *
- * The hash includes both PVOs, the source's rCxt, and all fields that name the target.
  * Context: any.
- * Return: the hash.
+ * Return: upper half: a hash of the fields that all requests of a transfer have in common: both
+ * PVOs, the source's rCxt, and the fields that name the target.  Lower half: a hash of these fields
+ * and of cookie, offset, part and notify.
  */
 u64 nhca_third_digest(const struct nhca_channel *ch, const struct nhca_rxeth *x, bool mirrored);
 

@@ -521,8 +521,10 @@ int nhca_rcxt_move_again(struct nhca_rcxt *rc, struct nhca_rxeth *x, u64 digest)
 		return -EINVAL;
 	if (rc->state == NHCA_RCXT_DONE)
 		return -EALREADY;
-	if (rc->state != NHCA_RCXT_MOVING || rc->digest != digest || rc->number == U32_MAX)
+	if (rc->state != NHCA_RCXT_MOVING || upper_32_bits(rc->digest ^ digest) ||
+	    rc->number == U32_MAX)
 		return -EINVAL;
+	rc->digest = digest;
 	x->number = ++rc->number;
 	return 0;
 }

@@ -294,8 +294,9 @@ enum nhca_rcxt_verdict nhca_rcxt_third_may(const struct nhca_rcxt *rc, const str
  * @x:      RXETH of the challenge
  * @digest: nhca_third_digest() of the challenge
  *
- * The number, the sizes and all fields of @digest must be those of the latest request.  Otherwise a
- * peer could make the manager send requests for transfers that no program has posted.
+ * The number, the sizes and both halves of @digest must be those of the latest request, so all
+ * fields but the token are equal.  Otherwise a peer could make the manager send requests that no
+ * program has posted.
  * Context: any, rCxt's lock.
  * Return: enum nhca_rcxt_verdict.  ACCEPT: send the request again.
  */
@@ -460,7 +461,7 @@ int nhca_rcxt_begin_move(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, stru
  * nhca_rcxt_move_again - request a part of a third-party transfer again
  * @rc:     the rCxt
  * @x:      RXETH of the request; its number is set to that of the previous request plus 1
- * @digest: nhca_third_digest() of the request, as before
+ * @digest: nhca_third_digest() of the request; its upper half is as before
  * Context: any, rCxt's lock.
  * Return: 0: the caller sends the request; -EALREADY: the transfer is complete; -EINVAL: the rCxt
  * manages no transfer with this tid, these sizes and this digest, or no request number is left.

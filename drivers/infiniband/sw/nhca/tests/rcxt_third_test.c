@@ -728,7 +728,30 @@ static void third_unverified(struct kunit *test)
 	pk->hdr.rx.src_rcxt.key ^= 1;
 	pair_rx(test, pk);
 	KUNIT_EXPECT_EQ(test, chan_count(t.c, NHCA_CH_DROP_MISMATCH), 3);
+	pk->hdr.rx.src_rcxt.key ^= 1;
+	/* fields that may differ in a repeated request */
+	pk->hdr.rx.offset = PAIR_SEG;
+	pk->hdr.rx.part -= PAIR_SEG;
+	pair_rx(test, pk);
+	KUNIT_EXPECT_EQ(test, chan_count(t.c, NHCA_CH_DROP_MISMATCH), 4);
+	pk->hdr.rx.offset = 0;
+	pk->hdr.rx.part = PAIR_SEG;
+	pair_rx(test, pk);
+	KUNIT_EXPECT_EQ(test, chan_count(t.c, NHCA_CH_DROP_MISMATCH), 5);
+	pk->hdr.rx.part = LONG;
+	pk->hdr.rx.notify ^= NHCA_RX_NOTIFY_TARGET;
+	pair_rx(test, pk);
+	KUNIT_EXPECT_EQ(test, chan_count(t.c, NHCA_CH_DROP_MISMATCH), 6);
+	pk->hdr.rx.notify ^= NHCA_RX_NOTIFY_TARGET;
+	pk->hdr.rx.cookie ^= 1;
+	pair_rx(test, pk);
+	KUNIT_EXPECT_EQ(test, chan_count(t.c, NHCA_CH_DROP_MISMATCH), 7);
+	pk->hdr.rx.cookie ^= 1;
 	KUNIT_EXPECT_EQ(test, pair_count(test, 0), 1);
+	/* without an error, the challenge is accepted */
+	pair_rx(test, pk);
+	KUNIT_EXPECT_EQ(test, chan_count(t.c, NHCA_CH_DROP_MISMATCH), 7);
+	KUNIT_EXPECT_EQ(test, pair_count(test, NHCA_RX_THIRD_REQUEST), 1);
 }
 
 /*

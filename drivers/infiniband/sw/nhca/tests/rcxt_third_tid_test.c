@@ -288,12 +288,16 @@ static void third_manager(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_third_challenge(&rc, &x, DIGEST), NHCA_RCXT_ACCEPT);
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_third_challenge(&rc, &x, DIGEST + 1), NHCA_RCXT_MISMATCH);
 	KUNIT_EXPECT_EQ(test, nhca_rcxt_challenge(&rc, &x), NHCA_RCXT_UNSOLICITED);
-	KUNIT_EXPECT_EQ(test, nhca_rcxt_move_again(&rc, &x, DIGEST + 1), -EINVAL);
-	KUNIT_EXPECT_EQ(test, nhca_rcxt_move_again(&rc, &x, DIGEST), 0);
+	/* the upper half of the digest is constant; the lower half is that of the latest request */
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_move_again(&rc, &x, DIGEST ^ BIT_ULL(32)), -EINVAL);
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_third_challenge(&rc, &x, DIGEST), NHCA_RCXT_ACCEPT);
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_move_again(&rc, &x, DIGEST + 1), 0);
 	KUNIT_EXPECT_EQ(test, x.number, 1);
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_third_challenge(&rc, &x, DIGEST), NHCA_RCXT_MISMATCH);
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_third_challenge(&rc, &x, DIGEST + 1), NHCA_RCXT_ACCEPT);
 	/* the challenge of an earlier request is too late */
 	x.number = 0;
-	KUNIT_EXPECT_EQ(test, nhca_rcxt_third_challenge(&rc, &x, DIGEST), NHCA_RCXT_MISMATCH);
+	KUNIT_EXPECT_EQ(test, nhca_rcxt_third_challenge(&rc, &x, DIGEST + 1), NHCA_RCXT_MISMATCH);
 	/* a peer can neither write to the manager's rCxt nor read from it */
 	x.tid++;
 	x.length = SEGMENT;
