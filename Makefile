@@ -43,6 +43,7 @@ TEST_LIB := $(BUILD)/testlib/libtest.a
 PROGRAM_FOLDERS := $(filter-out $(SELFTESTS)/lib,$(patsubst %/,%,$(wildcard $(SELFTESTS)/*/))) \
 	tools/testing/bench userspace/libnhca/examples
 # Sources that are parts of a program: PARTS_PROGRAM
+PARTS_accumulate := forged
 PARTS_channel := channel_fence channel_full channel_refused
 PARTS_channel_forged := channel_watch
 PARTS_channel_jobs := channel_watch
@@ -66,6 +67,7 @@ PARTS_direct_write := direct_disk
 PARTS_revocation := revocation_common
 PARTS_raw := raw_end raw_frame
 PARTS_rcxt_forge := roce_out
+PARTS_third := forged
 PARTS_verbs_api := verbs_api_events verbs_api_queues
 PARTS_verify_xfer := xfer
 PARTS_windows := windows_refused

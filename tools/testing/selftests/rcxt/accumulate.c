@@ -18,6 +18,7 @@
 #define MEMORY	(16u << 20)
 #define SEND_WR	64
 #include "channels.h"
+#include "forged.h"
 
 #define SENDERS		8		/* at most */
 #define LANES		3		/* transfers at a time; rCxt LANES is for forged packets */
@@ -385,56 +386,36 @@ static void add_ranges(const struct order *o)
 
 /* ---- forged packets ---- */
 
-static void be32(uint8_t *p, uint32_t v)
-{
-	v = htonl(v);
-	memcpy(p, &v, 4);
-}
-
-/* Return: bytes of a packet that adds 999 to the word at @pvo, without an ICRC. */
+/* Write a packet that adds 999 to the word at @pvo.  Return: its bytes. */
 static uint32_t forge(uint8_t *p, uint32_t tid, uint64_t pvo)
 {
-	uint8_t *x = p + 12;
+	const struct forged f = {
+		.opcode = 0xcb, .to = &c.there, .from = &c.here, .to_rcxt = c.there.rcxts[LANES],
+		.from_rcxt = c.here.rcxts[LANES], .pvo = pvo, .tid = tid, .total = 8, .length = 8,
+		.segment = 64, .more = NHCADV_ACCUMULATE_HEADER + 8,
+	};
+	uint8_t *more = p + FORGED_BTH + FORGED_RXETH;
 	uint64_t value = htole64(999);
+	uint32_t size = forged_packet(p, &f);
 
-	memset(p, 0, 96);
-	be32(p, 0xcb40ffff);
-	be32(p + 4, 0x0d000000 | c.there.qpn);
-	be32(x, c.there.key);
-	be32(x + 4, job);
-	be32(x + 8, c.there.rcxts[LANES]);
-	be32(x + 12, c.there.rcxts[LANES] >> 32);
-	be32(x + 16, tid);
-	be32(x + 20, 8);
-	be32(x + 28, 8 << 16 | 64);
-	be32(x + 32, pvo >> 32);
-	be32(x + 36, pvo);
-	be32(x + 40, c.here.qpn);
-	be32(x + 44, c.here.key);
-	be32(x + 48, c.here.rcxts[LANES]);
-	be32(x + 52, c.here.rcxts[LANES] >> 32);
-	x[64] = NHCADV_ACC_SUM;
-	x[65] = NHCADV_ACC_U64;
-	memcpy(x + 68, &value, 8);
-	return 12 + 68 + 8 + 4;
+	more[0] = NHCADV_ACC_SUM;
+	more[1] = NHCADV_ACC_U64;
+	memcpy(more + NHCADV_ACCUMULATE_HEADER, &value, 8);
+	return size;
 }
 
 /* Send @o->count packets of each kind.  One packet is valid, and adds 999 once. */
 static void forge_all(const struct order *o)
 {
-	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(4791) };
 	uint64_t pvo = c.there.pvo + o->at;
 	uint32_t i, k, size, tid = 1000;
-	uint8_t p[128], *x = p + 12;
-	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	uint8_t p[FORGED_MAX], *x = p + FORGED_BTH;
+	int fd = forged_socket(&theirs.gid);
 
-	memcpy(&at.sin_addr, theirs.gid.raw + 12, 4);
-	must(fd >= 0 && !connect(fd, (struct sockaddr *)&at, sizeof(at)));
 	/* the valid packet, and repetitions of it */
 	for (i = 0; i < o->count; i++) {
 		size = forge(p, tid, pvo);
-		if (send(fd, p, size, 0) < 0)
-			usleep(100);
+		forged_send(fd, p, size);
 		if (i % 64 == 63)
 			usleep(200);
 	}
@@ -462,8 +443,7 @@ static void forge_all(const struct order *o)
 				x[35] ^= 1 << rnd() % 8;
 				break;
 			}
-			if (send(fd, p, size, 0) < 0)
-				usleep(100);
+			forged_send(fd, p, size);
 			if (i % 8 == 7 && !k)
 				usleep(200);
 		}

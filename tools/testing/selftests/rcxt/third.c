@@ -10,7 +10,6 @@
  * With -t, the manager only compares times: see compare().
  * The manager prints a KTAP report.
  */
-#include <arpa/inet.h>
 #include <getopt.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -19,6 +18,7 @@
 #define MEMORY	(17u << 20)
 #define SEND_WR	256
 #include "channels.h"
+#include "forged.h"
 
 #define JOB		0x7417d
 #define MOST		(16u << 20)
@@ -489,56 +489,23 @@ static uint64_t link_bytes(const char *netdev)
 	return sum;
 }
 
-/* ---- forged packets: UDP datagrams with a UDP checksum instead of an ICRC ---- */
+/* ---- forged packets ---- */
 
-static void be32(uint8_t *p, uint32_t v)
+/*
+ * Write a packet between the first rCxts of two ends: BTH, RXETH, and @more bytes of further
+ * headers.  No challenge answers the packet.  Return: its bytes.
+ */
+static uint32_t forge(uint8_t *p, uint8_t opcode, const struct address *to,
+		      const struct address *from, uint32_t tid, uint32_t total, uint64_t pvo,
+		      uint32_t more)
 {
-	v = htonl(v);
-	memcpy(p, &v, 4);
-}
+	const struct forged f = {
+		.opcode = opcode, .flags = 0x0c /* t, a */, .to = to, .from = from,
+		.to_rcxt = to->rcxts[0], .from_rcxt = from->rcxts[0], .pvo = pvo, .tid = tid,
+		.total = total, .segment = segment(), .more = more,
+	};
 
-static void be64(uint8_t *p, uint64_t v)
-{
-	be32(p, v >> 32);
-	be32(p + 4, v);
-}
-
-/* Write a packet to @p: BTH, RXETH, and @more bytes of further headers.  Return: its bytes. */
-static uint32_t forge(uint8_t *p, uint8_t opcode, const struct address *to, const struct address *from,
-		      uint32_t tid, uint32_t total, uint64_t pvo, uint32_t more)
-{
-	uint8_t *x = p + 12;
-
-	memset(p, 0, 12 + 64 + more + 4);
-	p[0] = opcode;
-	p[1] = 0x40;
-	p[2] = 0xff;
-	p[3] = 0xff;
-	p[4] = 0x0d;		/* PRESENT, NO_ICRC_OK, NO_ICRC */
-	be32(p + 4, 0x0d000000 | to->qpn);
-	be32(x, to->key);
-	be32(x + 4, JOB);
-	be32(x + 8, to->rcxts[0]);
-	be32(x + 12, to->rcxts[0] >> 32);
-	be32(x + 16, tid);
-	be32(x + 20, total);
-	be32(x + 28, segment());
-	be64(x + 32, pvo);
-	be32(x + 40, 0x0c000000 | from->qpn);	/* bits t and a (again): no challenge is sent */
-	be32(x + 44, from->key);
-	be32(x + 48, from->rcxts[0]);
-	be32(x + 52, from->rcxts[0] >> 32);
-	return 12 + 64 + more + 4;
-}
-
-static int udp_to(const union ibv_gid *gid)
-{
-	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(4791) };
-	int fd = socket(AF_INET, SOCK_DGRAM, 0);
-
-	memcpy(&at.sin_addr, gid->raw + 12, 4);
-	must(fd >= 0 && !connect(fd, (struct sockaddr *)&at, sizeof(at)));
-	return fd;
+	return forged_packet(p, &f);
 }
 
 /*
@@ -551,10 +518,10 @@ static void forge_all(uint32_t n)
 	const struct address *source = &nodes[SOURCE].about.at, *target = &nodes[TARGET].about.at;
 	/* offsets of RXETH fields in which any inverted bit makes the packet invalid */
 	static const uint8_t fields[] = { 0, 4, 8, 12 };
-	int fds[] = { udp_to(&nodes[SOURCE].about.gid), udp_to(&nodes[TARGET].about.gid),
-		      udp_to(&mine.gid) };
+	int fds[] = { forged_socket(&nodes[SOURCE].about.gid),
+		      forged_socket(&nodes[TARGET].about.gid), forged_socket(&mine.gid) };
 	uint32_t i, size;
-	uint8_t p[256], *x = p + 12;
+	uint8_t p[FORGED_MAX], *x = p + FORGED_BTH;
 
 	for (i = 0; i < n; i++) {
 		uint32_t at = fields[rnd() % 4], flip = rnd() % 32;
@@ -571,23 +538,20 @@ static void forge_all(uint32_t n)
 		be32(x + 112, 4 << 20);
 		if (i % 2)
 			x[at + rnd() % 4] ^= 1 << rnd() % 8;
-		if (send(fds[0], p, size, 0) < 0)
-			usleep(100);
+		forged_send(fds[0], p, size);
 
 		/* payload of no bytes with a wrong key, job, rCxt or tid */
 		size = forge(p, 0xc9, target, &c.here, i % 5 ? c.tid + 1000 : 1, 0, target->pvo, 16);
 		memcpy(x + 64, mine.gid.raw, 16);
 		if (i % 5)
 			x[at + flip / 8] ^= 1 << flip % 8;
-		if (send(fds[1], p, size, 0) < 0)
-			usleep(100);
+		forged_send(fds[1], p, size);
 
 		/* a notice of a transfer that does not exist; every second has a wrong bit */
 		size = forge(p, 0xc4, &c.here, target, c.tid + 1, 0, 0, 0);
 		if (i % 2)
 			x[at + rnd() % 4] ^= 1 << rnd() % 8;
-		if (send(fds[2], p, size, 0) < 0)
-			usleep(100);
+		forged_send(fds[2], p, size);
 		if (i % 64 == 63)
 			usleep(200);
 	}
