@@ -204,11 +204,20 @@ void nhca_cq_stop(struct nhca_cq *cq)
 
 void nhca_cq_moderate(struct nhca_cq *cq, u16 count, u16 period_us)
 {
+	enum nhca_arm_todo todo;
 	unsigned long flags;
 	bool fire;
 
 	spin_lock_irqsave(&cq->lock, flags);
-	fire = cq_do(cq, nhca_arm_moderate(&cq->arm, cq_arm_ring(cq), count, period_us));
+	todo = nhca_arm_moderate(&cq->arm, cq_arm_ring(cq), count, period_us);
+	/*
+	 * The timer may run for the old period, even if no event is deferred now.  If this takes
+	 * longer than the new period, cq_do() starts the timer again, now or for a later event.
+	 */
+	if (hrtimer_is_queued(&cq->timer) &&
+	    hrtimer_get_remaining(&cq->timer) > ns_to_ktime(cq->arm.period_us * NSEC_PER_USEC))
+		hrtimer_try_to_cancel(&cq->timer);
+	fire = cq_do(cq, todo);
 	spin_unlock_irqrestore(&cq->lock, flags);
 	if (fire)
 		cq_raise(cq);

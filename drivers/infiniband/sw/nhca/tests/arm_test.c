@@ -559,6 +559,50 @@ static void cq_moderate_period_test(struct kunit *test)
 	cq_done(f);
 }
 
+/* Return: true if the timer of @f expires in at most @us microseconds; false: later, or never. */
+static bool cq_timer_within(struct cq_fixture *f, u32 us)
+{
+	return hrtimer_is_queued(&f->cq.timer) &&
+	       ktime_to_us(hrtimer_get_remaining(&f->cq.timer)) <= us;
+}
+
+/*
+ * A shorter period applies also to an event that is already deferred, and to a timer that runs
+ * although no event is deferred. A longer period does not extend the wait of a deferred event.
+ */
+static void cq_moderate_change_test(struct kunit *test)
+{
+	struct cq_fixture *f = cq_make(test, 16, 0, true);
+
+	local_bh_disable();
+	nhca_cq_moderate(&f->cq, 0, U16_MAX);
+	poll_and_arm(f);
+	cq_post(f, 1, 0, false, NULL);
+	KUNIT_EXPECT_TRUE(test, hrtimer_is_queued(&f->cq.timer));
+	nhca_cq_moderate(&f->cq, 0, 1000);
+	KUNIT_EXPECT_TRUE(test, cq_timer_within(f, 1000));
+	nhca_cq_moderate(&f->cq, 0, U16_MAX);
+	KUNIT_EXPECT_TRUE(test, cq_timer_within(f, 1000));
+	local_bh_enable();
+	cq_wait_period(f);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 1);
+
+	/* a solicited completion raises the deferred event, and the timer still runs */
+	local_bh_disable();
+	poll_and_arm(f);
+	cq_post(f, 2, 0, false, NULL);
+	cq_post(f, 3, 0, true, NULL);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 2);
+	nhca_cq_moderate(&f->cq, 0, 1000);
+	poll_and_arm(f);
+	cq_post(f, 4, 0, false, NULL);
+	KUNIT_EXPECT_TRUE(test, cq_timer_within(f, 1000));
+	local_bh_enable();
+	cq_wait_period(f);
+	KUNIT_EXPECT_EQ(test, f->comp_events, 3);
+	cq_done(f);
+}
+
 /*
  * A completion that does not fit raises no completion event and leaves the CQ armed. The next
  * completion that fits raises the event.
@@ -640,6 +684,7 @@ static struct kunit_case arm_cases[] = {
 	KUNIT_CASE(cq_arm_seq_wrap_test),
 	KUNIT_CASE(cq_moderate_count_test),
 	KUNIT_CASE(cq_moderate_period_test),
+	KUNIT_CASE(cq_moderate_change_test),
 	KUNIT_CASE(cq_arm_overflow_test),
 	KUNIT_CASE(cq_arm_move_test),
 	KUNIT_CASE(cq_dump_test),
