@@ -27,7 +27,6 @@
 #include "rcxt/pool.h"
 #include "rcxt/rcxt.h"
 #include "transport/qp.h"
-#include "verbs/objects.h"
 #include "verbs/verbs.h"
 #include "wire/icrc.h"
 
