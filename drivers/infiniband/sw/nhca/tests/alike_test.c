@@ -344,8 +344,9 @@ static void acks_test(struct kunit *test)
 {
 	struct nhca_hdr h = { .caps = NHCA_CAP_NO_ICRC | NHCA_CAP_ACKS, .acks = 0x123456 };
 	__le32 tail = nhca_no_icrc_tail(&h);
+	struct nhca_rx first;
 	struct alike a;
-	u32 psn = 0;
+	u32 psn = 0, n;
 
 	alike_begin(test, &a);
 	memcpy(bth(&a, 0) + NHCA_BTH_LEN + PAYLOAD, &tail, sizeof(tail));
@@ -359,10 +360,16 @@ static void acks_test(struct kunit *test)
 	 * the caller must read the acknowledgment of each packet, so no following packet is copied
 	 */
 	KUNIT_EXPECT_EQ(test, place(&a, PACKETS), 0);
-	/* the same if the following packet also carries an acknowledgment */
-	bth(&a, 1)[4] |= NHCA_CAP_ACKS;
+	/* the same if all following packets also carry an acknowledgment */
+	for (n = 1; n < PACKETS; n++)
+		bth(&a, n)[4] |= NHCA_CAP_ACKS;
 	a.rx.alike.bth[4] |= NHCA_CAP_ACKS;
 	KUNIT_EXPECT_EQ(test, place(&a, PACKETS), 0);
+	/* a control: these packets differ in nothing else */
+	first = a.rx;
+	a.rx.hdr.caps &= ~NHCA_CAP_ACKS;
+	KUNIT_EXPECT_EQ(test, place(&a, PACKETS), PACKETS - 1);
+	a.rx = first;
 
 	/* in the next cases the packet may not omit the ICRC, so it carries no acknowledgment */
 	a.rx.hdr.caps = NHCA_CAP_PRESENT | NHCA_CAP_ACKS;
