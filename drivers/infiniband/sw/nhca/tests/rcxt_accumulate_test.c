@@ -354,30 +354,36 @@ static void acc_malformed(struct kunit *test)
 
 /*
  * The largest segment of an accumulate is 4 bytes less than that of a write, because the header of
- * each packet is 4 bytes longer.
+ * each packet is 4 bytes longer. The segment that the kernel chooses consists of whole elements of
+ * any type, whatever the MTU is.
  */
 static void acc_segment(struct kunit *test)
 {
 	struct pair *p = test->priv;
 	struct chan *a = p->end[0].chan, *b = p->end[1].chan;
-	u32 most = nhca_channel_segment(a->end->dev) - NHCA_ACCUMULATE_HEADER, i;
+	u32 most, mtu, tid = 1;
 	struct nhca_cqe cqe;
 
 	set_words(a->end, 1024, 1);
-	acc(a, SUM, U64, 1, 8192, 0)->segment = 0;
-	chan_bell(a);
-	KUNIT_EXPECT_EQ(test, pair_first(test, NHCA_RX_ACCUMULATE)->payload, round_down(most, 8));
-	pair_settle(test);
-	expect_done(test, a, 1, 8192);
-	for (i = 0; i < 2; i++) {
-		acc(a, SUM, NHCA_ELEM_U32, 2 + i, 8192, 0)->segment = most + 4 * i;
+	for (mtu = 1500; mtu <= 1504; mtu += 4, tid += 3) {
+		a->end->netdev->mtu = mtu;
+		most = nhca_channel_segment(a->end->dev) - NHCA_ACCUMULATE_HEADER;
+		acc(a, SUM, U64, tid, 8192, 0)->segment = 0;
+		chan_bell(a);
+		KUNIT_EXPECT_EQ(test, pair_first(test, NHCA_RX_ACCUMULATE)->payload,
+				round_down(most, 8));
+		pair_settle(test);
+		expect_done(test, a, tid, 8192);
+		acc(a, SUM, NHCA_ELEM_U32, tid + 1, 8192, 0)->segment = most;
 		chan_bell(a);
 		pair_settle(test);
-		if (!i)
-			expect_done(test, a, 2, 8192);
+		expect_done(test, a, tid + 1, 8192);
+		acc(a, SUM, NHCA_ELEM_U32, tid + 2, 8192, 0)->segment = most + 4;
+		chan_bell(a);
+		pair_settle(test);
+		cqe = chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_LOC_LEN_ERR);
+		KUNIT_EXPECT_EQ(test, cqe.vendor_err, EMSGSIZE);
 	}
-	cqe = chan_expect(test, a, NHCA_WC_CH_LOCAL, IB_WC_LOC_LEN_ERR);
-	KUNIT_EXPECT_EQ(test, cqe.vendor_err, EMSGSIZE);
 	KUNIT_EXPECT_TRUE(test, chan_idle(a) && chan_idle(b));
 }
 
@@ -461,6 +467,66 @@ static void acc_locks(struct kunit *test)
 			    nhca_accumulate_lock(b->end->bytes + 8));
 }
 
+/* live section of the first element of the packet, and number of elements in other sections */
+static u32 section, elsewhere;
+
+/* Replaces nhca_rx_whole(): returns one element at a time. */
+static const u8 *whole_live(struct nhca_rx *rx, u32 off, u32 len, u32 unit, u8 *buf, u32 *n)
+{
+	u32 seq = this_cpu_read(nhca_live.seq);
+
+	if (!off)
+		section = seq;
+	/* an even number: in no section */
+	elsewhere += seq != section || !(seq & 1);
+	*n = unit;
+	return skb_copy_bits(rx->skb, rx->off + off, buf, unit) ? NULL : buf;
+}
+
+/* One live section covers a packet, also in two pages: the memory is not closed between them. */
+static void acc_section(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct chan *a = p->end[0].chan;
+
+	elsewhere = 0;
+	set_words(a->end, 8 * WORDS, 1);
+	kunit_activate_static_stub(test, nhca_rx_whole, whole_live);
+	acc(a, SUM, U64, 1, 8 * PAIR_SEG, PAIR_SEG / 4);
+	chan_bell(a);
+	pair_settle(test);
+	kunit_deactivate_static_stub(test, nhca_rx_whole);
+	KUNIT_EXPECT_EQ(test, elsewhere, 0);
+	KUNIT_EXPECT_TRUE(test, are_words(p->end[1].chan->end, PAIR_SEG / 4, 8 * WORDS, 1));
+}
+
+/* Replaces nhca_accumulate() once: the last element is missing in the skb. */
+static enum nhca_channel_counter accumulate_short(struct nhca_channel *ch, struct nhca_rx *rx,
+						  u32 run)
+{
+	struct kunit *test = kunit_get_current_test();
+
+	kunit_deactivate_static_stub(test, nhca_accumulate);
+	KUNIT_EXPECT_EQ(test, pskb_trim(rx->skb, rx->off + rx->payload - 8), 0);
+	return nhca_accumulate(ch, rx, run);
+}
+
+/* A packet with fewer bytes than its headers say changes nothing. */
+static void acc_short(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct chan *a = p->end[0].chan, *b = p->end[1].chan;
+
+	set_words(a->end, WORDS, 1);
+	acc(a, SUM, U64, 1, PAIR_SEG, 0);
+	chan_bell(a);
+	kunit_activate_static_stub(test, nhca_accumulate, accumulate_short);
+	pair_settle(test);
+	KUNIT_EXPECT_EQ(test, chan_count(b, NHCA_CH_DROP_PVO_PAGE), 1);
+	KUNIT_EXPECT_TRUE(test, pair_clear(b->end, 0, 0));
+	KUNIT_EXPECT_TRUE(test, chan_idle(a) && chan_idle(b));
+}
+
 static struct kunit_case acc_cases[] = {
 	KUNIT_CASE(acc_operations),
 	KUNIT_CASE(acc_lengths),
@@ -472,6 +538,8 @@ static struct kunit_case acc_cases[] = {
 	KUNIT_CASE(acc_segment),
 	KUNIT_CASE(acc_fragments),
 	KUNIT_CASE(acc_locks),
+	KUNIT_CASE(acc_section),
+	KUNIT_CASE(acc_short),
 	{}
 };
 

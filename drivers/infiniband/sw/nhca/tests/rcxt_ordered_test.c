@@ -114,12 +114,24 @@ static void order_status(struct kunit *test)
 	one_more(test, 2);
 }
 
-/* Let the peer receive a packet whose value at @p is wrong. */
-#define rx_wrong(test, pk, p) do {		\
-	(p) += 4;				\
-	pair_rx(test, pk);			\
-	(p) -= 4;				\
-} while (0)
+/* Let the peer receive a packet four times, each with one field that is wrong. */
+static void rx_wrong(struct kunit *test, struct pair_packet *pk)
+{
+	const struct nhca_rxeth good = pk->hdr.rx;
+
+	pk->hdr.rx.total += 4;
+	pair_rx(test, pk);
+	pk->hdr.rx = good;
+	pk->hdr.rx.segment += 4;
+	pair_rx(test, pk);
+	pk->hdr.rx = good;
+	pk->hdr.rx.src_rcxt.index++;
+	pair_rx(test, pk);
+	pk->hdr.rx = good;
+	pk->hdr.rx.src_rcxt.key++;
+	pair_rx(test, pk);
+	pk->hdr.rx = good;
+}
 
 /*
  * A status or notice ends the wait only if its sizes are those of the accumulate, and if it is from
@@ -148,15 +160,9 @@ static void order_forged(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, pk->hdr.opcode, NHCA_RX_STATUS);
 	KUNIT_ASSERT_EQ(test, pk->hdr.rx.status, NHCA_RX_ST_DONE);
 
-	rx_wrong(test, pk, pk->hdr.rx.total);
-	rx_wrong(test, pk, pk->hdr.rx.segment);
-	rx_wrong(test, pk, pk->hdr.rx.src_rcxt.index);
-	rx_wrong(test, pk, pk->hdr.rx.src_rcxt.key);
+	rx_wrong(test, pk);
 	KUNIT_EXPECT_EQ(test, pair_count(test, NHCA_RX_ACCUMULATE), 0);
-	rx_wrong(test, notice, notice->hdr.rx.total);
-	rx_wrong(test, notice, notice->hdr.rx.segment);
-	rx_wrong(test, notice, notice->hdr.rx.src_rcxt.index);
-	rx_wrong(test, notice, notice->hdr.rx.src_rcxt.key);
+	rx_wrong(test, notice);
 	KUNIT_EXPECT_EQ(test, chan_count(a, NHCA_CH_DROP_MISMATCH), 4);
 	KUNIT_EXPECT_EQ(test, pair_count(test, NHCA_RX_ACCUMULATE), 0);
 
@@ -322,6 +328,24 @@ static void end_copy(struct chan *a, u64 id)
 	local_bh_enable();
 }
 
+/* An accumulate does not pass an earlier one to the same peer that waits for its rCxt. */
+static void order_busy_rcxt(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct chan *a = p->end[0].chan;
+
+	set_words(a->end, 1, 1);
+	rcxt_of(a, a->ids[0])->copies = 1;
+	ordered(a, 0, 1);
+	ordered(a, 1, 1);
+	KUNIT_EXPECT_TRUE(test, list_empty(&p->wire));
+	end_copy(a, a->ids[0]);
+	KUNIT_EXPECT_TRUE(test, nhca_rcxt_in_order(chan_rcxt(a, 0), 1));
+	one_more(test, 1);
+	KUNIT_EXPECT_TRUE(test, nhca_rcxt_in_order(chan_rcxt(a, 1), 1));
+	one_more(test, 2);
+}
+
 /*
  * The limit includes ordered accumulates that wait for their rCxts, to whatever peers.  So a
  * retransmission that has to wait always has room.
@@ -410,6 +434,7 @@ static struct kunit_case order_cases[] = {
 	KUNIT_CASE(order_replaced),
 	KUNIT_CASE(order_peers),
 	KUNIT_CASE(order_limit),
+	KUNIT_CASE(order_busy_rcxt),
 	KUNIT_CASE(order_limit_rcxts),
 	KUNIT_CASE(order_unwanted),
 	KUNIT_CASE(order_flush),

@@ -754,6 +754,46 @@ static void third_unverified(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pair_count(test, NHCA_RX_THIRD_REQUEST), 1);
 }
 
+/* Check which halves of the digest change if a byte of a request changes. */
+static void digest_case(struct kunit *test, struct chan *c, struct nhca_rxeth *x, void *field,
+			bool common)
+{
+	u64 before = nhca_third_digest(c->ch, x, false), after;
+	u8 *byte = field;
+
+	*byte ^= 1;
+	after = nhca_third_digest(c->ch, x, false);
+	*byte ^= 1;
+	KUNIT_EXPECT_NE(test, lower_32_bits(before), lower_32_bits(after));
+	KUNIT_EXPECT_EQ(test, upper_32_bits(before) != upper_32_bits(after), common);
+}
+
+/* Each field of a request is part of the digest with which the manager compares a challenge. */
+static void third_digest(struct kunit *test)
+{
+	struct third t = three(test);
+	struct nhca_rxeth x = { .rcxt = { 5, 6 }, .src_rcxt = { 7, 8 } }, y;
+
+	digest_case(test, t.c, &x, &x.pvo, true);
+	digest_case(test, t.c, &x, &x.reply_pvo, true);
+	digest_case(test, t.c, &x, &x.gid[15], true);
+	digest_case(test, t.c, &x, &x.target_channel, true);
+	digest_case(test, t.c, &x, &x.target_key, true);
+	digest_case(test, t.c, &x, &x.target_rcxt.index, true);
+	digest_case(test, t.c, &x, &x.target_rcxt.key, true);
+	digest_case(test, t.c, &x, &x.rcxt.index, true);
+	digest_case(test, t.c, &x, &x.rcxt.key, true);
+	digest_case(test, t.c, &x, &x.offset, false);
+	digest_case(test, t.c, &x, &x.part, false);
+	digest_case(test, t.c, &x, &x.notify, false);
+	digest_case(test, t.c, &x, &x.cookie, false);
+	/* in a challenge, the source is in the place of the manager */
+	y = x;
+	swap(y.rcxt, y.src_rcxt);
+	KUNIT_EXPECT_EQ(test, nhca_third_digest(t.c->ch, &x, false),
+			nhca_third_digest(t.c->ch, &y, true));
+}
+
 /*
  * Payload with an impossible address of the manager is refused. Only a notice of the target
  * completes the transfer.
@@ -1019,6 +1059,7 @@ static struct kunit_case third_cases[] = {
 	KUNIT_CASE(third_replayed),
 	KUNIT_CASE(third_forged_request),
 	KUNIT_CASE(third_unverified),
+	KUNIT_CASE(third_digest),
 	KUNIT_CASE(third_forged_payload),
 	KUNIT_CASE(third_limits),
 	KUNIT_CASE(third_same_host),
