@@ -101,10 +101,29 @@ def packets(events, more):
             yield f"nhca_packet_refused: {count} times {name}, the counters have {more[name]}"
 
 
+def names(events, _more):
+    """Checks that each opcode has a name. The kernel prints a value without a name as a hexadecimal number."""
+    for kind in ("nhca_packet_sent", "nhca_packet_received"):
+        for event, (service, op, *_) in fields(events, kind, PACKET):
+            if service.startswith("0x") or op.startswith("0x"):
+                yield f"{event}: no name"
+    for kind, expression in (("nhca_wqe_started", STARTED), ("nhca_wqe_completed", COMPLETED),
+                             ("nhca_same_host", LOCAL)):
+        for event, (wr, *_) in fields(events, kind, expression):
+            if wr.startswith("0x"):
+                yield f"{event}: no name"
+
+
 def sequence(events, _more):
     """Checks that the PSNs of each queue pair's requests have no gap."""
     behind = {}
-    for event, (service, op, _, psn, count, _) in fields(events, "nhca_packet_sent", PACKET):
+    for event in events:
+        if event.kind == "nhca_same_host":
+            # The same-host path also takes PSNs. If it closes, the queue pair continues with packets.
+            behind.pop(event.qpn, None)
+        if event.kind != "nhca_packet_sent":
+            continue
+        service, op, _, psn, count, _ = PACKET.match(event.text).groups()
         if service != "RC" or not op.startswith(("SEND", "WRITE")):
             # After another request the next PSN is unknown here. Responses take no PSNs.
             if service == "RC" and "RESP" not in op and "ACK" not in op:
@@ -232,7 +251,8 @@ def blocks(events, _more):
         yield f"blocks are not free: {left[:5]}"
 
 
-PROMISES = (("every packet is in an event", packets), ("PSNs have no gaps", sequence),
+PROMISES = (("every packet is in an event", packets), ("every opcode has a name", names),
+            ("PSNs have no gaps", sequence),
             ("work requests start and complete at the traced times", requests),
             ("every retry and NAK is in an event", retries),
             ("a key is revoked before its LOCAL_INV completes", keys),

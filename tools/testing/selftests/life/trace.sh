@@ -62,6 +62,20 @@ if [ "$NODE" = 1 ]; then
 	}
 	judge "one host" nhca_same_host nhca_key_opened nhca_key_revoked
 
+	# The tests' queue pairs send packets to this host.
+	same_host=/sys/module/nhca/parameters/same_host
+	echo N > $same_host
+	begin
+	for tests in "placing word" "placing ranges" "xrc WRITE"; do
+		# shellcheck disable=SC2086
+		$tests > "$LIB_TMP/opcodes" 2>&1 || {
+			notok "$tests: the operations succeed" "see verbs_api.sh"
+			show_tail "$LIB_TMP/opcodes"
+		}
+	done
+	judge "XRC, FLUSH and ATOMIC WRITE" nhca_packet_sent nhca_packet_received nhca_wqe_started
+	echo Y > $same_host
+
 	# the test posts its requests in the error state, so none is executed
 	begin
 	verbs_api "flush in the error state" > "$LIB_TMP/flush" 2>&1 || {

@@ -55,6 +55,8 @@ TRACE_DEFINE_ENUM(NHCA_OP_CMP_SWAP);
 TRACE_DEFINE_ENUM(NHCA_OP_FETCH_ADD);
 TRACE_DEFINE_ENUM(NHCA_OP_SEND_LAST_INV);
 TRACE_DEFINE_ENUM(NHCA_OP_SEND_ONLY_INV);
+TRACE_DEFINE_ENUM(NHCA_OP_FLUSH);
+TRACE_DEFINE_ENUM(NHCA_OP_ATOMIC_WRITE);
 TRACE_DEFINE_ENUM(NHCA_RX_PACKET);
 TRACE_DEFINE_ENUM(NHCA_RX_WRITE);
 TRACE_DEFINE_ENUM(NHCA_RX_READ_REQUEST);
@@ -79,6 +81,7 @@ TRACE_DEFINE_ENUM(NHCA_SVC_RC);
 TRACE_DEFINE_ENUM(NHCA_SVC_UC);
 TRACE_DEFINE_ENUM(NHCA_SVC_UD);
 TRACE_DEFINE_ENUM(NHCA_SVC_CNP);
+TRACE_DEFINE_ENUM(NHCA_SVC_XRC);
 TRACE_DEFINE_ENUM(NHCA_SVC_MFR);
 TRACE_DEFINE_ENUM(NHCA_NAK_PSN_SEQ);
 TRACE_DEFINE_ENUM(NHCA_NAK_INVALID_REQ);
@@ -94,6 +97,8 @@ TRACE_DEFINE_ENUM(NHCA_WR_ATOMIC_FETCH_AND_ADD);
 TRACE_DEFINE_ENUM(NHCA_WR_LOCAL_INV);
 TRACE_DEFINE_ENUM(NHCA_WR_BIND_MW);
 TRACE_DEFINE_ENUM(NHCA_WR_SEND_WITH_INV);
+TRACE_DEFINE_ENUM(NHCA_WR_FLUSH);
+TRACE_DEFINE_ENUM(NHCA_WR_ATOMIC_WRITE);
 TRACE_DEFINE_ENUM(NHCA_WR_REG_MR);
 TRACE_DEFINE_ENUM(NHCA_WR_CH_PACKET);
 TRACE_DEFINE_ENUM(NHCA_WR_CH_WRITE);
@@ -128,9 +133,9 @@ TRACE_DEFINE_ENUM(NHCA_AT_CQE);
 TRACE_DEFINE_ENUM(NHCA_AT_MR);
 
 /*
- * Names of a BTH opcode's service (bits 7 to 5) and operation (bits 4 to 0). For opcodes from
- * NHCA_SVC_CNP on (CNP, XRC, channels), the argument of nhca_show_op() is the whole opcode. A
- * service or operation without a name here, such as those of XRC, is shown as a number.
+ * Names of a BTH opcode's service (bits 7 to 5) and operation (bits 4 to 0). For CNPs and packets of
+ * channels, the argument of nhca_show_op() is the whole opcode. A service or operation without a
+ * name here is shown as a number.
  */
 #define nhca_show_service(svc)			\
 	__print_symbolic(svc,			\
@@ -138,6 +143,7 @@ TRACE_DEFINE_ENUM(NHCA_AT_MR);
 		{ NHCA_SVC_UC, "UC" },		\
 		{ NHCA_SVC_UD, "UD" },		\
 		{ NHCA_SVC_CNP, "CNP" },	\
+		{ NHCA_SVC_XRC, "XRC" },	\
 		{ NHCA_SVC_MFR, "channel" })
 
 #define nhca_show_op(op)						\
@@ -165,6 +171,8 @@ TRACE_DEFINE_ENUM(NHCA_AT_MR);
 		{ NHCA_OP_FETCH_ADD, "FETCH_ADD" },			\
 		{ NHCA_OP_SEND_LAST_INV, "SEND_LAST_INV" },		\
 		{ NHCA_OP_SEND_ONLY_INV, "SEND_ONLY_INV" },		\
+		{ NHCA_OP_FLUSH, "FLUSH" },				\
+		{ NHCA_OP_ATOMIC_WRITE, "ATOMIC_WRITE" },		\
 		{ NHCA_RX_PACKET, "PACKET" },				\
 		{ NHCA_RX_WRITE, "WRITE" },				\
 		{ NHCA_RX_READ_REQUEST, "READ_REQUEST" },		\
@@ -198,6 +206,8 @@ TRACE_DEFINE_ENUM(NHCA_AT_MR);
 		{ NHCA_WR_LOCAL_INV, "LOCAL_INV" },				\
 		{ NHCA_WR_BIND_MW, "BIND_MW" },					\
 		{ NHCA_WR_SEND_WITH_INV, "SEND_WITH_INV" },			\
+		{ NHCA_WR_FLUSH, "FLUSH" },					\
+		{ NHCA_WR_ATOMIC_WRITE, "ATOMIC_WRITE" },			\
 		{ NHCA_WR_REG_MR, "REG_MR" },					\
 		{ NHCA_WR_CH_PACKET, "CH_PACKET" },				\
 		{ NHCA_WR_CH_WRITE, "CH_WRITE" },				\
@@ -276,8 +286,9 @@ DECLARE_EVENT_CLASS(nhca_packet,
 		    ),
 		    TP_printk("dev %u qpn %#x: %s %s peer %#x psn %u packets %u payload %u%s%s",
 			      __entry->dev, __entry->qpn, nhca_show_service(__entry->opcode & 0xe0),
-			      nhca_show_op(__entry->opcode < NHCA_SVC_CNP ?
-					   __entry->opcode & NHCA_OP_MASK : __entry->opcode),
+			      nhca_show_op((__entry->opcode & 0xe0) == NHCA_SVC_CNP ||
+					   (__entry->opcode & 0xe0) == NHCA_SVC_MFR ?
+					   __entry->opcode : __entry->opcode & NHCA_OP_MASK),
 			      __entry->peer,
 			      __entry->psn, __entry->packets, __entry->payload,
 			      __entry->ackreq ? " ackreq" : "", __entry->acks ? " acks" : "")
