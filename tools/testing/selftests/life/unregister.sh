@@ -58,10 +58,10 @@ flows() {
 	return 1
 }
 
-# start DEV COMMAND TAG: start the command as JOB on both nodes, the server first, and wait until data flows. True if
-# the command still runs.
+# start DEV COMMAND TAG: start the command as JOB on both nodes, the server first, and wait until data flows. False,
+# after a failure was reported, if no data flows or the command does not run any more.
 start() {
-	local dev=$1 command=$2 tag=$3 tries
+	local dev=$1 command=$2 tag=$3 tries good=1
 	if [ "$NODE" = 1 ]; then
 		setsid bash -c "exec $command" > "$LIB_TMP/job" 2>&1 < /dev/null &
 		JOB=$!
@@ -78,9 +78,14 @@ start() {
 	if ! flows "$dev" $JOB; then
 		notok "$name" "no data flows: $command"
 		show_tail "$LIB_TMP/job"
+		good=
 	fi
 	barrier "flows-$tag" || exit 1
-	kill -0 $JOB 2> /dev/null
+	[ -n "$good" ] || return 1
+	kill -0 $JOB 2> /dev/null && return 0
+	notok "$name" "the command has ended: $command"
+	show_tail "$LIB_TMP/job"
+	return 1
 }
 
 # ---- changes that a transfer survives ----
@@ -106,15 +111,16 @@ change() {
 }
 
 survive() {
-	local what=$1 who=$2 gid command
+	local what=$1 who=$2 gid command good=1
 	name="a transfer survives: $what on node $who"
 	gid=$(gid_index)
 	# -T 18: a local ACK timeout of about 1 s, with 7 retries
 	command="verify_xfer -e -b -q 4 -w 8 -s 20000 -L 8 -T 18 -d $RDMA_DEV -g $gid"
 	[ "$NODE" = 2 ] && command+=" $IP_1"
-	start "$RDMA_DEV" "$command" "survive-$who-${what// /-}"
+	start "$RDMA_DEV" "$command" "survive-$who-${what// /-}" || good=
 	if [ "$NODE" = "$who" ] && ! change "$what"; then
 		notok "$name" "the change fails"
+		good=
 	fi
 	if ! ended $JOB 60; then
 		notok "$name" "the transfer does not end"
@@ -122,7 +128,7 @@ survive() {
 	elif [ "$JOB_STATUS" != 0 ]; then
 		notok "$name" "status $JOB_STATUS"
 		show_tail "$LIB_TMP/job"
-	else
+	elif [ -n "$good" ]; then
 		ok "$name"
 	fi
 	barrier "survived-$who-${what// /-}" || exit 1
@@ -222,7 +228,10 @@ unregister() {
 	if [ "$way" = macvlan ]; then
 		dev=$EXTRA_DEV
 		rdma link del "$RDMA_DEV"
-		extra_make || notok "$name" "no second device"
+		extra_make || {
+			notok "$name" "no second device"
+			good=
+		}
 		command=$(command_of "$tool" "$dev" "$EXTRA_IP" "$EXTRA_SERVER")
 	else
 		command=$(command_of "$tool" "$dev" "$MY_IP" "$IP_1")
@@ -236,7 +245,10 @@ unregister() {
 	finish "$tool" "$way" "$victim" || good=
 	if [ -n "$WATCH" ]; then
 		kill -KILL $WATCH
-		ended $WATCH 10 || notok "$name" "ibv_asyncwatch cannot be killed"
+		ended $WATCH 10 || {
+			notok "$name" "ibv_asyncwatch cannot be killed"
+			good=
+		}
 	fi
 	barrier "finished-$round" 180 || exit 1
 
@@ -249,7 +261,10 @@ unregister() {
 	if [ "$way" = macvlan ]; then
 		if [ "$NODE" != "$victim" ]; then
 			ip link del "$EXTRA"
-			device_gone "$dev" || good=
+			device_gone "$dev" || {
+				notok "$name" "$dev outlives its netdev"
+				good=
+			}
 		fi
 		device_add "$RDMA_DEV" "$NETDEV" "$MY_IP" || {
 			notok "$name" "no device on $NETDEV"
