@@ -330,18 +330,23 @@ static uint64_t bitmaps(void)
 
 static void all_with_bitmaps(void)
 {
-	uint64_t before = bitmaps(), then, after;
+	uint64_t before = bitmaps(), then, after, sent[CHANNELS];
 	uint32_t i, n;
 
+	for (i = 0; i < CHANNELS; i++)
+		sent[i] = channel_info(&ones[i].c).counters[NHCADV_SENT_PACKETS];
 	for (n = 0; n < total; n++)
 		post(n, READ_LOST);
-	/* a channel executes its requests one after the other, so wait for the last */
+	/* a channel executes its requests one after the other, so wait for the request of the last */
 	for (i = 0; i < CHANNELS; i++) {
 		uint64_t end = now_ns() + patience_s() * 1000000000ULL;
 
-		while (channel_info(&ones[i].c).counters[NHCADV_SENT_PACKETS] <
-		       4 * ones[i].count && now_ns() < end)
-			usleep(1000);
+		while (channel_info(&ones[i].c).counters[NHCADV_SENT_PACKETS] - sent[i] <
+		       ones[i].count)
+			if (now_ns() < end)
+				usleep(1000);
+			else
+				die("channel %u has not requested all its reads", i);
 	}
 	then = bitmaps();
 	for (i = 0; i < CHANNELS; i++) {
