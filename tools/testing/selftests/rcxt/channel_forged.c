@@ -22,6 +22,7 @@
 #define BOTH		(NHCADV_NOTIFY_INITIATOR | NHCADV_NOTIFY_TARGET)
 #define TOTAL		4096	/* bytes of each forged transfer */
 #define SEGMENT		64	/* payload bytes of each packet of a transfer: TOTAL / FRAMES */
+#define CLIENT_SEED	0x10000000	/* pattern of the client's memory; the server counts seeds from 1 */
 #define STEP		200000	/* random packets between two checks */
 #define COUNT(a)	((int)(sizeof(a) / sizeof((a)[0])))
 /* opcodes, as bits of option -o of rcxt_forge; 8 to 12: half transfers (0xcc to 0xcf, 0xde) */
@@ -145,7 +146,8 @@ static void goes(const char *what)
 	struct nhcadv_transfer t;
 	uint32_t at = GUARD + 5000, size = 30000, i;
 
-	memory_paint(++seed);
+	seed++;
+	memory_paint(client ? CLIENT_SEED : seed);
 	exchange(&ch.tid, &i, sizeof(i));
 	/* the attacker's tids count as well: continue after the highest */
 	ch.tid = ch.tid > i ? ch.tid : i;
@@ -157,9 +159,8 @@ static void goes(const char *what)
 	} else {
 		expect_transfer(ch.rcq, NHCADV_WC_REMOTE_WRITE, t.cookie, t.local_rcxt, t.tid, what);
 		memory_same(seed, 5000, size, what);
-		/* the client's memory has the same pattern */
 		for (i = at; i < at + size; i++)
-			if (memory[i] != pattern(seed, i))
+			if (memory[i] != pattern(CLIENT_SEED, i))
 				die("%s: byte %u is wrong", what, i);
 	}
 	meet(++step);
