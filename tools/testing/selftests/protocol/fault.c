@@ -168,21 +168,23 @@ static bool state_is(struct ibv_qp *qp, enum ibv_qp_state want)
 
 static bool lost_for_good(struct pair *p)
 {
-	static const char * const rules[] = {
-		"drop", "drop opcode write", "drop receive opcode rc_rdma_write_last",
-		"drop send opcode acknowledge", "drop receive opcode response",
-		"corrupt opcode write", "corrupt receive opcode write",
+	/* rules that apply once for each transmission of a WRITE of @len bytes */
+	static const struct { const char *text; uint32_t len; } rules[] = {
+		{ "drop", 40 }, { "drop opcode write", 40 },
+		{ "drop receive opcode rc_rdma_write_last", LEN },
+		{ "drop send opcode acknowledge", 40 }, { "drop receive opcode response", 40 },
+		{ "corrupt opcode write", 40 }, { "corrupt receive opcode write", 40 },
 	};
 
 	if (!impatient_pair(p))
 		return false;
 	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
-		if (!rule("%s", rules[i]))
+		if (!rule("%s", rules[i].text))
 			return false;
-		if (!rdma(p, IBV_WR_RDMA_WRITE, LEN, IBV_WC_RETRY_EXC_ERR))
-			return fail("%s: %s", rules[i], strdup(reason));
-		/* at least one hit for each transmission: the first and both retries */
-		REQUIRE(hits() >= 3, "%s: hit %ld times", rules[i], hits());
+		if (!rdma(p, IBV_WR_RDMA_WRITE, rules[i].len, IBV_WC_RETRY_EXC_ERR))
+			return fail("%s: %s", rules[i].text, strdup(reason));
+		/* the first transmission and both retries; probes may add transmissions */
+		REQUIRE(hits() >= 3, "%s: hit %ld times", rules[i].text, hits());
 		if (!no_rules() || !impatient(p) || !write_arrives(p, LEN, i))
 			return false;
 	}
