@@ -566,12 +566,15 @@ static inline void nhca_rcxt_set_ordered(struct nhca_rcxt *rc, const struct nhca
  * named.
  * Context: any, rCxt's lock.
  * Return: true if the status says that the ordered accumulate in progress is complete, has its
- * sizes, and is from the rCxt that the accumulate has named.
+ * sizes or answers a fence, and is from the rCxt that the accumulate has named.
  */
 static inline bool nhca_rcxt_status_in_order(const struct nhca_rcxt *rc, const struct nhca_rxeth *x)
 {
+	/* a fence, and the status that answers it, do not have the sizes of the transfer */
+	bool fence = !x->total && x->segment == NHCA_RCXT_MIN_SEGMENT;
+
 	return x->status == NHCA_RX_ST_DONE && nhca_rcxt_in_order(rc, x->tid) &&
-	       rc->total == x->total && rc->segment == x->segment &&
+	       (fence || (rc->total == x->total && rc->segment == x->segment)) &&
 	       nhca_rcxt_id_equal(&rc->target, &x->src_rcxt);
 }
 

@@ -114,6 +114,26 @@ static void order_status(struct kunit *test)
 	one_more(test, 2);
 }
 
+/* A fence ends the wait as well, if its status says that the accumulate is complete. */
+static void order_fence(struct kunit *test)
+{
+	struct pair *p = test->priv;
+	struct chan *a = p->end[0].chan;
+
+	set_words(a->end, 1, 1);
+	ordered(a, 0, 1);
+	ordered(a, 1, 1);
+	pair_deliver(test);
+	pair_drop(pair_first(test, NHCA_RX_NOTICE));
+	chan_wqe(a, NHCA_WR_CH_FENCE)->flags = 0;
+	chan_bell(a);
+	pair_first(test, NHCA_RX_FENCE);
+	pair_deliver(test);
+	KUNIT_EXPECT_EQ(test, pair_first(test, NHCA_RX_STATUS)->hdr.rx.status, NHCA_RX_ST_DONE);
+	pair_deliver(test);
+	one_more(test, 2);
+}
+
 /* Let the peer receive a packet four times, each with one field that is wrong. */
 static void rx_wrong(struct kunit *test, struct pair_packet *pk)
 {
@@ -428,6 +448,7 @@ static struct kunit_case order_cases[] = {
 	KUNIT_CASE(order_begins),
 	KUNIT_CASE(order_retransmit),
 	KUNIT_CASE(order_status),
+	KUNIT_CASE(order_fence),
 	KUNIT_CASE(order_forged),
 	KUNIT_CASE(order_cancel),
 	KUNIT_CASE(order_release),
