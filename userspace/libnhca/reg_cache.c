@@ -13,8 +13,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/resource.h>
-#include <sys/sysinfo.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -250,21 +248,6 @@ static bool start_reaper(struct nhca_reg_cache *cache)
 
 /* ---- the cache of a protection domain ---- */
 
-static uint64_t default_bytes(void)
-{
-	uint64_t bytes = UINT64_MAX;
-	struct rlimit limit;
-	struct sysinfo info;
-
-	if (!sysinfo(&info))
-		bytes = (uint64_t)info.totalram * info.mem_unit / 4;
-	/* RLIMIT_MEMLOCK usually does not limit root. */
-	if (geteuid() && !getrlimit(RLIMIT_MEMLOCK, &limit) && limit.rlim_cur != RLIM_INFINITY &&
-	    limit.rlim_cur / 2 < bytes)
-		bytes = limit.rlim_cur / 2;
-	return bytes;
-}
-
 static struct nhca_reg_cache *cache_new(struct nhca_pd *pd)
 {
 	struct nhca_reg_cache *cache = calloc(1, sizeof(*cache));
@@ -286,7 +269,7 @@ static struct nhca_reg_cache *cache_new(struct nhca_pd *pd)
 	pthread_cond_init(&cache->wake, &monotonic);
 	pthread_condattr_destroy(&monotonic);
 	cache->pd = &pd->pd;
-	cache->attr.max_bytes = default_bytes();
+	cache->attr.max_bytes = nhca_reg_default_bytes();
 	cache->attr.idle_ms = DEFAULT_IDLE_MS;
 	cache->attr.fragment = NHCA_FRAGMENT_SIZE;
 	list_head_init(&cache->idle);
@@ -550,25 +533,6 @@ static struct nhca_reg *make(struct nhca_reg_cache *cache, uintptr_t start, size
 }
 
 /*
- * After ibv_fork_init(), children may not get registered memory.  So do not register neighbors of
- * the caller's memory, because a child may need them.
- */
-static bool may_enlarge(void)
-{
-#if NHCA_RDMA_CORE >= 35
-	return ibv_is_fork_initialized() != IBV_FORK_ENABLED;
-#else
-	return false;
-#endif
-}
-
-/* Return: true if an aligned block of @size bytes contains the range and more. */
-static bool in_block(uintptr_t start, size_t length, size_t size)
-{
-	return length < size && (start ^ (start + length - 1)) < size;
-}
-
-/*
  * Decide whether to register the neighbors of a range as well: from the second miss in the fragment
  * on, or later (nhca_fragment.wait).  Do not evict other registrations to register neighbors.
  * Return: size of the aligned block to register; 0: register only the range.
@@ -578,14 +542,14 @@ static size_t enlarge(struct nhca_reg_cache *cache, uintptr_t start, size_t leng
 	size_t size = cache->attr.fragment;
 	struct nhca_fragment *f;
 
-	if (!size || !may_enlarge())
+	if (!size || !nhca_reg_may_enlarge())
 		return 0;
 	f = nhca_index_fragment(&cache->index, start);
 	if (!f || ++f->misses <= f->wait)
 		return 0;
 	if (f->size && f->size < size)
 		size = f->size;
-	if (!in_block(start, length, size) || cache->info.bytes + size > cache->attr.max_bytes)
+	if (!nhca_reg_in_block(start, length, size) || cache->info.bytes + size > cache->attr.max_bytes)
 		return 0;
 	return size;
 }
@@ -596,7 +560,7 @@ static size_t shrink(struct nhca_reg_cache *cache, uintptr_t start, size_t lengt
 	struct nhca_fragment *f;
 
 	size /= 4;
-	if (size < MIN_FRAGMENT || !in_block(start, length, size))
+	if (size < MIN_FRAGMENT || !nhca_reg_in_block(start, length, size))
 		size = 0;
 	pthread_mutex_lock(&cache->lock);
 	f = nhca_index_fragment(&cache->index, start);

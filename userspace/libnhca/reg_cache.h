@@ -234,6 +234,31 @@ void nhca_index_fini(struct nhca_reg_index *index);
 /* ---- reg_cache.c ---- */
 
 /**
+ * nhca_reg_default_bytes - compute the initial limit of a cache
+ * Return: a quarter of the memory of the host, or half of RLIMIT_MEMLOCK if that is less and the
+ * program is not root; UINT64_MAX: the sizes are not known.
+ */
+uint64_t nhca_reg_default_bytes(void);
+
+/**
+ * nhca_reg_may_enlarge - test whether neighbors of the caller's memory may be registered
+ *
+ * After ibv_fork_init(), children may not get registered memory, and a child may need the
+ * neighbors.
+ * Return: true if they may be registered.
+ */
+bool nhca_reg_may_enlarge(void);
+
+/**
+ * nhca_reg_in_block - test whether an aligned block contains a range and more
+ * @start:  first byte of the range
+ * @length: bytes of the range
+ * @size:   bytes of the block, a power of two
+ * Return: true if the block contains the range and more.
+ */
+bool nhca_reg_in_block(uintptr_t start, size_t length, size_t size);
+
+/**
  * nhca_reg_cache_free - free the cache of a protection domain that is to be deallocated
  * @pd: the protection domain
  * Return: 0, or EBUSY if a registration is in use.

@@ -7,12 +7,9 @@
  *	msg_sched.c	the peers that a pass serves, and their order
  *	msg_peer.c	a peer and the routes to it: dead and living routes, probes, fences
  *	msg_grant.c	the rCxts of a route: their number, and those that the peer may use
- *	msg_op.c	a whole write or read
- *	msg_iov.c	buffers of a write that are not registered
- *	msg_transfer.c	writes and reads: transfers, probes, retransmission
- *	msg_lane.c	state of a lane and its transfer
- *	msg_move.c	moves: transfers from one peer to another
- *	msg_pair.c	moves: the pair of routes for a transfer
+ *	msg_op.c	a whole write or read; msg_iov.c: its buffers, if they are not registered
+ *	msg_transfer.c	writes and reads: transfers, probes, retransmission; msg_lane.c: their state
+ *	msg_move.c	moves: transfers from one peer to another; msg_pair.c: the routes of each
  *	msg_target.c	API: the targets of moves that this endpoint allows as a source
  *	msg_stream.c	sends and notices: in order, exactly once
  *	msg_wire.c	packets to the library of the peer
@@ -39,7 +36,6 @@
 
 #include "list.h"
 #include "msg_cc.h"
-#include "msg_iov.h"
 #include "msg_port.h"
 #include "msg_wire.h"
 #include "util.h"

@@ -3,6 +3,8 @@
 #ifndef NHCA_MSG_OP_H
 #define NHCA_MSG_OP_H
 
+#include "msg_iov.h"
+
 /**
  * msg_op_list - get the list for an operation that has bytes to transfer
  * @op: the operation

@@ -8,38 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "world.h"
+#include "moves.h"
 
 #define HEAL_MS		30000
 #define MOVES		4096
 
-/**
- * struct move - a move that was posted
- * @manager: number of the node that has posted the move
- * @from:   number of the source
- * @to:     number of the target
- * @source: slot at the source
- * @target: slot at the target; -1: none
- * @seed:   seed of the bytes
- * @closed: memory protection of the target must refuse the move
- * @cancelled: the move may complete with ECANCELED
- * @dropped: the move gets no completion
- * @done:   the move has completed
- * @lost:   the manager has disconnected from the target, so late bytes may be placed there until
- *          the target has disconnected from the manager (@refuses)
- */
-static struct move {
-	uint32_t manager, from, to, length;
-	int source, target;
-	uint64_t seed;
-	bool closed, cancelled, dropped, done, lost, refuses;
-	int status;
-} moves[MOVES];
+static struct move moves[MOVES];
 static uint32_t num_moves, open_moves;
 /* Number of the node that allows no target when it is the source; UINT32_MAX: none */
 static uint32_t forbids;
 /* No pair of paths can work, although all nodes have devices that support moves. */
-static bool impossible;
+bool moves_impossible;
 
 /* Id of the first move: ids of other messages are lower. */
 #define MOVE_ID	(UINT64_C(1) << 40)
@@ -66,11 +45,11 @@ static void begin(void)
 	num_moves = 0;
 	open_moves = 0;
 	forbids = UINT32_MAX;
-	impossible = false;
+	moves_impossible = false;
 	sim.reads = check_read;
 }
 
-static void allow_all(void)
+void allow_all(void)
 {
 	uint8_t bytes[NHCADV_MSG_MAX_ADDRESS];
 	uint32_t a, b;
@@ -95,7 +74,7 @@ static bool supported(uint32_t number)
 	return true;
 }
 
-static struct move *post_move(uint32_t manager, uint32_t from, uint32_t to, uint32_t length,
+struct move *post_move(uint32_t manager, uint32_t from, uint32_t to, uint32_t length,
 			      bool closed)
 {
 	struct node *a = &world.nodes[from], *b = &world.nodes[to], *m = &world.nodes[manager];
@@ -137,7 +116,7 @@ static struct move *post_move(uint32_t manager, uint32_t from, uint32_t to, uint
 	return v;
 }
 
-static void cancel_move(struct move *v)
+void cancel_move(struct move *v)
 {
 	struct peer *peer = &world.nodes[v->manager].peers[v->from];
 
@@ -173,7 +152,7 @@ static void check_status(const struct move *v, int status)
 			fail("a source refuses an allowed target");
 		break;
 	case EOPNOTSUPP:
-		if (all && !impossible)
+		if (all && !moves_impossible)
 			fail("a move is not supported");
 		break;
 	default:
@@ -225,7 +204,7 @@ void moves_dropped(uint32_t a, uint32_t b)
 	}
 }
 
-static bool run_moves(uint64_t ms)
+bool run_moves(uint64_t ms)
 {
 	uint64_t end = sim.now + ms * SIM_MS;
 
@@ -336,7 +315,7 @@ void moves_history(uint64_t seed)
 
 /* ---- scenarios ---- */
 
-static struct world_attr three_nodes(uint32_t paths, uint32_t old_moves_ppm)
+struct world_attr three_nodes(uint32_t paths, uint32_t old_moves_ppm)
 {
 	return (struct world_attr){
 		.nodes = 3, .paths = paths, .lanes = 8, .packets = 16, .frames = 256, .queue = 16,
@@ -345,7 +324,7 @@ static struct world_attr three_nodes(uint32_t paths, uint32_t old_moves_ppm)
 	};
 }
 
-static void open_nodes(const struct world_attr *attr, uint64_t seed)
+void open_nodes(const struct world_attr *attr, uint64_t seed)
 {
 	uint32_t a, b;
 
@@ -367,7 +346,7 @@ static void open_three(uint64_t seed, uint32_t paths, uint32_t old_moves_ppm)
 	open_nodes(&attr, seed);
 }
 
-static void finish(uint64_t ms)
+void finish(uint64_t ms)
 {
 	if (!run_moves(ms))
 		fail("%u moves are not done after %lu ms", open_moves, (unsigned long)ms);
@@ -434,58 +413,6 @@ static void unsupported(uint64_t seed)
 			    world.nodes[2].peers[1].msg, 0, 1, 1, 0) != EOPNOTSUPP)
 		fail("a move without support can be posted");
 	finish(100);
-}
-
-/* A move that cannot work with any pair of paths fails soon, and does not wait. */
-static void expect_impossible(uint64_t seed, const struct world_attr *attr, const char *why)
-{
-	struct move *v;
-
-	open_nodes(attr, seed);
-	allow_all();
-	impossible = true;
-	v = post_move(2, 0, 1, 5000, false);
-	run_moves(500);
-	if (!v || !v->done || v->status != EOPNOTSUPP)
-		fail("a move %s: %s", why, v && v->done ? strerror(v->status) : "not done");
-	if (v && !v->done)
-		cancel_move(v);
-	finish(1000);
-}
-
-/*
- * Node 0 is the source, node 1 the target, and the manager has an IPv6 and an IPv4 device. The
- * paths of source and target have no address family in common, or none on which both support moves.
- */
-static void families(uint64_t seed)
-{
-	struct world_attr attr = three_nodes(2, 0);
-
-	attr.v4[1] = 3;
-	attr.v4[2] = 2;
-	expect_impossible(seed, &attr, "from IPv6 to IPv4");
-	if (world.failed)
-		return;
-
-	attr.v4[0] = 2;
-	attr.v4[1] = 2;
-	attr.no_moves[0] = 2;
-	attr.no_moves[1] = 1;
-	expect_impossible(seed, &attr, "from a path to one of another family");
-	if (world.failed)
-		return;
-
-	/* if the common path is only down, the move waits for it */
-	attr.no_moves[1] = 0;
-	open_nodes(&attr, seed);
-	allow_all();
-	world.nodes[1].devices[0]->up = false;
-	run_ms(500);
-	post_move(2, 0, 1, 5000, false);
-	if (run_moves(500))
-		fail("a move does not wait for a path that is down");
-	world.nodes[1].devices[0]->up = true;
-	finish(3000);
 }
 
 /* In the middle of moves a path of the target fails, and later a path of the source. */
@@ -740,7 +667,7 @@ const struct scenario move_cases[] = {
 	{ "moves while the programs of source and target sleep", asleep },
 	{ "a source refuses a target that it has not allowed", refused },
 	{ "moves need support", unsupported },
-	{ "a move fails if no pair of paths can work", families },
+	{ "a move fails if no pair of paths can work", move_families },
 	{ "moves go on when a path dies", path_dies },
 	{ "moves go on after recoveries", recovered },
 	{ "a target without a route can be revoked", revoked },

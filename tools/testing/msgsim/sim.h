@@ -17,7 +17,7 @@
  *	errors.c	scenarios of verbs that fail
  *	buffers.c	scenarios of writes from buffers
  *	history.c	random histories
- *	moves.c		scenarios and random histories of moves
+ *	moves.c		scenarios and random histories of moves; families.c: another scenario
  *
  * All times are in nanoseconds of the simulated clock.  The simulation has one thread, except in
  * the scenario two_threads().

@@ -14,7 +14,6 @@
 #define STRETCH		16	/* packets of a transfer before the next transfer */
 #define MAX_PACKET	1984u
 #define BACKLOG_NS	50000	/* transmission time of the packets that the stack may queue */
-
 static struct sim_channel *channels[8192];
 static uint32_t next_qpn = 16;
 

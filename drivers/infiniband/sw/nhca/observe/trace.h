@@ -133,8 +133,8 @@ TRACE_DEFINE_ENUM(NHCA_AT_CQE);
 TRACE_DEFINE_ENUM(NHCA_AT_MR);
 
 /*
- * Names of a BTH opcode's service (bits 7 to 5) and operation (bits 4 to 0). For CNPs and packets of
- * channels, the argument of nhca_show_op() is the whole opcode. A service or operation without a
+ * Names of a BTH opcode's service (bits 7 to 5) and operation (bits 4 to 0). For CNPs and packets
+ * of channels, the argument of nhca_show_op() is the whole opcode. A service or operation without a
  * name here is shown as a number.
  */
 #define nhca_show_service(svc)			\

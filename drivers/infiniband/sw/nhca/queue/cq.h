@@ -136,8 +136,8 @@ int nhca_cq_move_step(struct nhca_cq *cq, struct nhca_cq_move *m);
  * @cq: the CQ
  * @count: number of completions that an event waits for; 0: the event waits for @period_us; 1: no
  *         moderation
- * @period_us: maximum time that an event waits, also one that is deferred now, in microseconds; 0: no
- *         moderation
+ * @period_us: maximum time that an event waits, also one that is deferred now, in microseconds;
+ *         0: no moderation
  *
  * As on adapters, moderation defers events only: a consumer that polls finds each completion
  * immediately.  Events of solicited and unsuccessful completions are not deferred.

@@ -423,8 +423,8 @@ static inline void fix_put(struct sk_buff *skb, struct nhca_hdr *h, u32 payload,
 
 /*
  * Return: an skb as GRO makes it, with @count packets from FIX_DADDR and consecutive PSNs. Its data
- * begins after the UDP header. The packets have consecutive IPv4 identifications; with f->one_id all
- * have the same.
+ * begins after the UDP header. The packets have consecutive IPv4 identifications; with f->one_id
+ * all have the same.
  */
 static inline struct sk_buff *fix_skb(struct kunit *test, struct nhca_hdr *h, u32 payload,
 				      u32 count)

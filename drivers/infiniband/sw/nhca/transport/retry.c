@@ -130,8 +130,8 @@ void nhca_sq_go_back(struct nhca_qp *qp, enum nhca_counter why)
 /*
  * Return: what holds packets on this host.  NHCA_RTX_HELD_WAIT: the flow waits for its device or
  * its user's share, and other flows were woken since the last call; or the requester waits for a
- * page, a disk or its rate limit.  Of these waits only that for a page may last for ever (faultq.h).
- * NHCA_RTX_HELD_STACK: the stack may hold packets for ever.
+ * page, a disk or its rate limit.  Of these waits only that for a page may last for ever
+ * (faultq.h).  NHCA_RTX_HELD_STACK: the stack may hold packets for ever.
  */
 static enum nhca_rtx_held nhca_sq_held(struct nhca_qp *qp)
 {
