@@ -104,9 +104,37 @@ static void faults(uint64_t seed)
 	world_close();
 }
 
+/*
+ * The MTU falls while the packets of a transfer are being sent.  The later packets are too long, so
+ * the bytes are written by another transfer, which overtakes the earlier packets: the peer must
+ * refuse these when they arrive after the completion.
+ */
+static void too_long(uint64_t seed)
+{
+	struct world_attr attr = two_paths();
+	struct sim_device *dev;
+	struct sim_link *link;
+
+	attr.paths = 1;
+	open_two(seed, &attr);
+	dev = world.nodes[0].devices[0];
+	link = sim_link(dev, world.nodes[1].devices[0]);
+	link->delay = 30 * SIM_MS;
+	dev->ns_per_byte_256 = 8192;
+	post(OP_WRITE, 0, 1, 40000, false);
+	sim_run(sim.now + SIM_MS / 2);
+	dev->mtu = 1300;
+	link->delay = SIM_MS / 100;
+	if (!run_until_done(3000))
+		fail("the write is not done");
+	run_ms(100);
+	world_close();
+}
+
 const struct scenario buffer_cases[] = {
 	{ "wrong writes from buffers are refused", refused },
 	{ "writes from buffers take turns, with each other and with sends", many },
 	{ "writes from buffers survive loss, dead paths, smaller MTUs and recoveries", faults },
+	{ "late packets of a write from buffers are refused after the MTU has fallen", too_long },
 	{}
 };
