@@ -557,6 +557,11 @@ static inline void nhca_rcxt_set_ordered(struct nhca_rcxt *rc, const struct nhca
 	rc->target = *target;
 }
 
+static inline bool nhca_rcxt_sizes_agree(const struct nhca_rcxt *rc, u32 total, u32 segment)
+{
+	return rc->total == total && rc->segment == segment;
+}
+
 /**
  * nhca_rcxt_status_in_order - check whether a status ends the wait for an ordered accumulate
  * @rc: the rCxt that the status names
@@ -574,7 +579,7 @@ static inline bool nhca_rcxt_status_in_order(const struct nhca_rcxt *rc, const s
 	bool fence = !x->total && x->segment == NHCA_RCXT_MIN_SEGMENT;
 
 	return x->status == NHCA_RX_ST_DONE && nhca_rcxt_in_order(rc, x->tid) &&
-	       (fence || (rc->total == x->total && rc->segment == x->segment)) &&
+	       (fence || nhca_rcxt_sizes_agree(rc, x->total, x->segment)) &&
 	       nhca_rcxt_id_equal(&rc->target, &x->src_rcxt);
 }
 
@@ -640,11 +645,6 @@ void nhca_rcxt_end(struct nhca_rcxt_pool *pool, struct nhca_rcxt *rc, enum nhca_
 static inline u32 nhca_rcxt_packets_of(const struct nhca_rcxt *rc)
 {
 	return nhca_rcxt_packets(rc->total, rc->segment);
-}
-
-static inline bool nhca_rcxt_sizes_agree(const struct nhca_rcxt *rc, u32 total, u32 segment)
-{
-	return rc->total == total && rc->segment == segment;
 }
 
 static inline unsigned long *nhca_rcxt_map(struct nhca_rcxt *rc)
