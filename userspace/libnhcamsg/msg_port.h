@@ -34,7 +34,7 @@ struct msg_dest {
  * Maximum bytes of a packet of port_part().  A slot of the send FIFO has room for these bytes, for
  * the description of the transfer, and for the largest packet of msg_wire.c.
  */
-#define PORT_PART	1944u
+#define PORT_PART	(NHCADV_FRAME_DATA - NHCADV_PART_HEADER)
 /* Maximum number of work requests in a send FIFO */
 #define PORT_SLOTS	512
 /* Maximum number of transfers in flight: each needs a CQE in addition to its work request's CQE. */
